@@ -1,1 +1,87 @@
-"""cli"""
+"""The command `moorage`: one file a command, each calls one function of the house. Contract: spec/cli.md.
+
+Exit codes: 0 done, 1 the answer is no, 2 usage or unreadable input, 3 the surroundings failed.
+Nothing heavy is imported here: `moorage --help` stays under 150 ms.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import typer
+
+COMMANDS = {
+    "up": "up",
+    "run": "run",
+    "status": "status",
+    "tree": "tree",
+    "wait": "wait",
+    "lint": "lint",
+    "render": "render",
+    "diff": "diff",
+    "explain": "explain",
+    "crds": "crds",
+    "support-bundle": "support_bundle",
+    "version": "version",
+}
+"""Command name -> module of this package; each module holds one function, `command`."""
+
+
+def build() -> typer.Typer:
+    """The whole command tree."""
+    app = typer.Typer(
+        name="moorage",
+        help="Attach identity backends to OpenStack Keystone and keep them attached.",
+        rich_markup_mode=None,
+        add_completion=False,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    for name, module in COMMANDS.items():
+        app.command(name)(import_module(f"{__name__}.{module}").command)
+    return app
+
+
+def _options(
+    debug: bool = typer.Option(False, "--debug", help="Show a traceback when something fails."),
+) -> None:
+    """Attach identity backends to OpenStack Keystone and keep them attached.
+
+    Start one-machine mode:  moorage up
+
+    Check manifests in CI:   moorage lint examples/keystone-ldap
+    """
+    _state["debug"] = debug
+
+
+_state = {"debug": False}
+
+
+def main() -> None:
+    """Entry point: runs the command and turns foreseen errors into one line and an exit code."""
+    try:
+        build()()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except Exception as error:
+        if _state["debug"]:
+            raise
+        sys.exit(_explain(error))
+
+
+def _explain(error: Exception) -> int:
+    from moorage.core.errors import InputError, MoorageError, RefusedError
+
+    if not isinstance(error, MoorageError):
+        sys.stderr.write(f"error: {type(error).__name__}: {error}. Run it again with `moorage --debug` to see where\n")
+        return 3
+    sys.stderr.write(f"error: {error}\n")
+    if isinstance(error, InputError):
+        return 2
+    return 1 if isinstance(error, RefusedError) else 3

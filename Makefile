@@ -1,0 +1,62 @@
+# One word to do it. Everything lands in this checkout (.tools, .venv) or in ~/.cache/moorage; only Debian packages are global.
+SHELL := /bin/bash -euo pipefail
+.DEFAULT_GOAL := help
+UV := .tools/bin/uv
+PY := .venv/bin/python
+JOBS ?= 2
+
+.PHONY: help demo test conformance check bench generate cases lock clean debian
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: .venv/.ready debian  ## the main job on one machine, from nothing to a login (KEEP=1 leaves it up)
+	@$(PY) tools/demo.py
+
+test: .venv/.ready debian  ## the whole suite on real parts from Python and Debian packages
+	@$(PY) -m pytest -n $(JOBS) --dist loadgroup -m "not conformance" tests
+
+conformance: .venv/.ready debian  ## the same semantics on a real kube-apiserver (built once, cached)
+	@$(PY) tools/conformance.py
+	@$(PY) -m pytest -m conformance tests
+
+check: .venv/.ready  ## format, lint, types, import contract, generated files, docs
+	@.venv/bin/ruff format --check --quiet . && echo "format: ok"
+	@.venv/bin/ruff check --quiet . && echo "lint: ok"
+	@.venv/bin/mypy --no-error-summary && echo "types: ok"
+	@.venv/bin/lint-imports --no-timings >.venv/imports.log 2>&1 || { cat .venv/imports.log; exit 1; } && echo "import contract: ok"
+	@$(PY) tools/generate.py --check && echo "generated files: ok"
+	@$(PY) tools/cases.py --check && echo "case ids: ok"
+
+bench: .venv/.ready debian  ## ratios against peers, one table
+	@$(UV) pip install -q --python .venv --require-hashes -r locks/bench.txt
+	@$(PY) -m bench
+
+generate: .venv/.ready  ## write the generated files anew (CRDs, reference, Containerfiles)
+	@$(PY) tools/generate.py
+
+cases: .venv/.ready  ## ids of field reports and decisions that no test names
+	@$(PY) tools/cases.py
+
+lock: .tools/bin/uv  ## resolve the locks anew
+	@$(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --python-version 3.11 pyproject.toml --extra local --group dev -o locks/dev.txt
+	@$(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --python-version 3.11 pyproject.toml --extra local --group dev --group bench -o locks/bench.txt
+	@echo "uv==$$($(UV) --version | cut -d' ' -f2)" | $(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --python-version 3.11 - -o locks/uv.txt
+
+debian:  ## the Debian packages that README names, where they are missing
+	@tools/debian-packages
+
+clean:  ## what make made in this checkout
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.tools/bin/uv: locks/uv.txt
+	@python3 -m venv .tools || { tools/debian-packages python3-venv && rm -rf .tools && python3 -m venv .tools; }
+	@.tools/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r locks/uv.txt
+	@touch $@
+
+.venv/.ready: .tools/bin/uv locks/dev.txt pyproject.toml
+	@echo "python environment: installing from locks/dev.txt"
+	@[ -x .venv/bin/python ] || $(UV) venv -q --python "$$(command -v python3)" .venv
+	@$(UV) pip sync -q --python .venv --require-hashes locks/dev.txt
+	@$(UV) pip install -q --python .venv --no-deps -e .
+	@touch $@

@@ -1,0 +1,30 @@
+"""`moorage crds`: what a cluster needs before `moorage run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    out: Annotated[Path | None, typer.Option("--out", help="Folder to write into; default: standard output.")] = None,
+) -> None:
+    """Print the CRDs, RBAC and webhook configurations that belong to this version.
+
+    Example:  moorage crds | kubectl apply -f -
+    """
+    from moorage.runtime.install import manifest_files
+
+    from moorage.keystone import ADMISSIONS, KINDS, RULES
+
+    files = manifest_files(KINDS, ADMISSIONS, RULES)
+    if out is None:
+        typer.echo("---\n".join(files.values()), nl=False)
+        return
+    for name, text in files.items():
+        target = out / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        typer.echo(target)
