@@ -1,0 +1,129 @@
+"""`moorage diff`: what applying files would change."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from moorage.cli.options import ContextOption, KubeconfigOption, NamespaceOption
+from moorage.cli.server import Target, with_client
+from moorage.core.digest import json_digest
+from moorage.core.meta import JsonObject, ResourceType
+
+if TYPE_CHECKING:
+    from moorage.cli.manifests import Manifest
+    from moorage.kube.client import Client
+
+_QUIET = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def command(
+    paths: Annotated[list[str], typer.Argument(help="Files, folders or - for standard input.")],
+    namespace: NamespaceOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+) -> None:
+    """Show what applying these files would change on the server, and in the files that Moorage projects from them.
+
+    Nothing is written: the server is asked by dry run. Secret values are shown as digests. Exit code 1 when something would change.
+
+    Example:  moorage diff examples/keystone-ldap
+    """
+    from moorage.cli import manifests
+
+    found = manifests.read(paths)
+
+    async def compare(client: Client, where: str) -> list[str]:
+        return await _compare(client, where, found)
+
+    lines = with_client(Target(kubeconfig, context, namespace), compare)
+    for line in lines:
+        typer.echo(line)
+    raise typer.Exit(1 if lines else 0)
+
+
+async def _compare(client: Client, namespace: str, found: list[Manifest]) -> list[str]:
+    from moorage.cli.projected import rendered
+    from moorage.kube.discovery import resource_of
+
+    lines: list[str] = []
+    before: list[JsonObject] = []
+    after: list[JsonObject] = []
+    for manifest in found:
+        resource = await resource_of(client, manifest.object["apiVersion"], manifest.kind)
+        wanted = _placed(manifest.object, resource, namespace)
+        live, future = await _would_be(client, resource, wanted)
+        lines += unified(_shown(live), _shown(future), f"{manifest.kind} {_where(wanted)}")
+        before += [live] if live else []
+        after.append(future)
+    old, new = await rendered(client, before), await rendered(client, after)
+    for name in sorted(old.keys() | new.keys()):
+        lines += unified(old.get(name), new.get(name), f"file {name}")
+    return lines
+
+
+def _placed(obj: JsonObject, resource: ResourceType, namespace: str) -> JsonObject:
+    meta = dict(obj["metadata"])
+    if resource.namespaced:
+        meta.setdefault("namespace", namespace)
+    return {**obj, "metadata": meta}
+
+
+def _where(obj: JsonObject) -> str:
+    meta = obj["metadata"]
+    return f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else str(meta["name"])
+
+
+async def _would_be(client: Client, resource: ResourceType, wanted: JsonObject) -> tuple[JsonObject | None, JsonObject]:
+    from moorage.core.meta import key_of
+    from moorage.kube.errors import NotFound
+
+    try:
+        live: JsonObject | None = await client.get(resource, key_of(wanted))
+    except NotFound:
+        live = None
+    try:
+        future = await client.apply(resource, wanted, force=True, dry_run=True)
+    except NotFound:  # its namespace is among the files and does not exist yet
+        future = wanted
+    return live, future
+
+
+def _shown(obj: JsonObject | None) -> Any:
+    if obj is None:
+        return None
+    meta = {name: value for name, value in obj["metadata"].items() if name not in _QUIET}
+    notes = {k: v for k, v in (meta.get("annotations") or {}).items() if k != _LAST_APPLIED}
+    meta.pop("annotations", None)
+    if notes:
+        meta["annotations"] = notes
+    shown = {**{name: value for name, value in obj.items() if name != "status"}, "metadata": meta}
+    if obj["kind"] == "Secret":
+        shown = conceal(shown)
+    return shown
+
+
+def conceal(secret: JsonObject) -> JsonObject:
+    """A Secret whose values are digests: a change is seen, the value is not."""
+    from base64 import b64encode
+
+    plain = {name: b64encode(str(value).encode()).decode() for name, value in (secret.get("stringData") or {}).items()}
+    data = {**(secret.get("data") or {}), **plain}
+    rest = {name: value for name, value in secret.items() if name not in ("data", "stringData")}
+    return {**rest, "data": {name: f"<digest {json_digest(value)}>" for name, value in data.items()}}
+
+
+def unified(old: Any, new: Any, title: str) -> list[str]:
+    """A unified diff of two YAML-able values or texts; empty when they are equal."""
+    import yaml
+
+    def text(value: Any) -> list[str]:
+        if value is None:
+            return []
+        return (value if isinstance(value, str) else yaml.safe_dump(value, sort_keys=True)).splitlines()
+
+    lines = list(difflib.unified_diff(text(old), text(new), f"{title} (live)", f"{title} (after)", lineterm="", n=2))
+    return lines

@@ -1,0 +1,106 @@
+"""`moorage explain`: one field, or a kind, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from moorage.cli.server import kind_named
+from moorage.core.errors import InputError
+from moorage.core.meta import JsonObject
+
+_BOUNDS = {
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "pattern": "matches {}",
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "minProperties": "at least {} entries",
+    "maxProperties": "at most {} entries",
+    "format": "format {}",
+}
+
+
+def command(
+    path: Annotated[str, typer.Argument(help="KIND or KIND.field.path, such as Keystone.spec.database.")],
+) -> None:
+    """Explain a kind or a field: type, default, bounds, meaning, the rules that name it, an example.
+
+    Example:  moorage explain KeystoneIdentityBackend.spec.ldap.url
+    """
+    name, *fields = path.split(".")
+    kind = kind_named(name)
+    schema = kind.schema()
+    typer.echo("\n".join(describe(kind.kind, schema, fields)))
+
+
+def describe(kind: str, schema: JsonObject, fields: list[str]) -> list[str]:
+    """The lines that explain `fields` of a kind's schema.
+
+    Raises:
+        InputError: a field does not exist; the message names the fields that do.
+    """
+    node, rules, required = schema, _rules(schema), False
+    for depth, field in enumerate(fields):
+        node = node.get("items", node)
+        known = node.get("properties") or {}
+        if field not in known:
+            where = ".".join([kind, *fields[:depth]])
+            raise InputError(f"{where}.{field}", "no such field", f"Known here: {', '.join(known) or 'none'}")
+        required = field in (node.get("required") or ())
+        rules = [*rules, *_rules(known[field])]
+        node = known[field]
+    lines = [".".join([kind, *fields]), ""]
+    lines += _meaning(node)
+    lines += ["", f"type:     {_type(node)}", f"required: {'yes' if required else 'no'}"]
+    lines += list(_facts(node))
+    named = [rule for rule in rules if not fields or _names(rule, fields[-1])]
+    lines += ["rules:", *(f"  {rule.get('message') or rule['rule']}" for rule in named)] if named else []
+    lines += list(_fields(node))
+    return lines
+
+
+def _meaning(node: JsonObject) -> list[str]:
+    return [str(node.get("description") or (node.get("items") or {}).get("description") or "")]
+
+
+def _type(node: JsonObject) -> str:
+    if node.get("type") == "array":
+        return f"list of {_type(node['items'])}"
+    extra = node.get("additionalProperties")
+    return f"map of {_type(extra)}" if isinstance(extra, dict) else str(node.get("type", "any"))
+
+
+def _facts(node: JsonObject) -> Iterator[str]:
+    if "default" in node:
+        yield f"default:  {node['default']!r}"
+    if "enum" in node:
+        yield f"one of:   {', '.join(map(str, node['enum']))}"
+    bounds = [text.format(node[name]) for name, text in _BOUNDS.items() if name in node]
+    if bounds:
+        yield f"bounds:   {'; '.join(bounds)}"
+    if "example" in node:
+        yield f"example:  {node['example']}"
+
+
+def _rules(node: JsonObject) -> list[JsonObject]:
+    return list(node.get("x-kubernetes-validations") or ())
+
+
+def _names(rule: JsonObject, field: str) -> bool:
+    return field in f"{rule['rule']} {rule.get('message', '')} {rule.get('fieldPath', '')}"
+
+
+def _fields(node: JsonObject) -> Iterator[str]:
+    inner = node.get("items", node).get("properties") or {}
+    if not inner:
+        return
+    required = set(node.get("items", node).get("required") or ())
+    yield "fields:"
+    for name, child in inner.items():
+        first = str(child.get("description") or "").split(". ")[0]
+        yield f"  {name} <{_type(child)}>{' -required-' if name in required else ''}  {first}".rstrip()

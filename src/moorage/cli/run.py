@@ -1,0 +1,55 @@
+"""`moorage run`: the operator against a Kubernetes cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from moorage.cli.options import ContextOption, KubeconfigOption
+
+
+def command(
+    kinds: Annotated[
+        list[str] | None, typer.Option("--kinds", help="Only these kinds (repeat the option); default: all.")
+    ] = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", help="Only this namespace; default: the whole cluster.")
+    ] = None,
+    leader_elect: Annotated[
+        bool, typer.Option("--leader-elect/--no-leader-elect", help="Elect a leader among replicas by a Lease.")
+    ] = True,
+    webhooks: Annotated[bool, typer.Option("--webhooks/--no-webhooks", help="Serve the admission webhooks.")] = True,
+    webhook_bind: Annotated[str, typer.Option(help="Address of the admission webhooks.")] = "0.0.0.0:9443",  # noqa: S104
+    webhook_url: Annotated[
+        str | None, typer.Option(help="URL by which the API server reaches the webhooks; default: by the Service.")
+    ] = None,
+    metrics_bind: Annotated[str, typer.Option(help="Address of /metrics.")] = "0.0.0.0:8080",  # noqa: S104
+    health_bind: Annotated[str, typer.Option(help="Address of /healthz and /readyz.")] = "0.0.0.0:8081",  # noqa: S104
+    workers: Annotated[int, typer.Option(min=1, help="Passes at once for each kind.")] = 4,
+    resync: Annotated[str, typer.Option(help="How often everything is looked at again.")] = "10m",
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+) -> None:
+    """Run the operator for all kinds against a Kubernetes cluster, inside it or outside.
+
+    Example:  moorage run --no-webhooks --kubeconfig ~/.kube/config
+    """
+    from moorage.cli.operator import RunOptions, run_operator
+
+    run_operator(
+        RunOptions(
+            kinds=tuple(kinds or ()),
+            namespace=namespace or "",
+            leader_elect=leader_elect,
+            webhooks=webhooks,
+            webhook_bind=webhook_bind,
+            webhook_url=webhook_url,
+            metrics_bind=metrics_bind,
+            health_bind=health_bind,
+            workers=workers,
+            resync=resync,
+            kubeconfig=kubeconfig,
+            context=context,
+        )
+    )

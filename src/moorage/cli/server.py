@@ -1,0 +1,155 @@
+"""What the commands that need a server share: the connection, the kinds, one resource's state in one sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from moorage.core import conditions
+from moorage.core.durations import format_age
+from moorage.core.errors import InputError
+from moorage.core.meta import JsonObject, key_of
+
+if TYPE_CHECKING:
+    from moorage.kube.client import Client
+    from moorage.schema import Kind
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which server and namespace a command talks about."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespace: str | None = None
+    everywhere: bool = False
+
+
+def with_client(target: Target, work: Callable[[Client, str], Awaitable[T]]) -> T:
+    """Run `work(client, namespace)` against the server that kubectl would use."""
+    from moorage.kube.client import Client
+    from moorage.kube.config import load_kubeconfig
+
+    connection = load_kubeconfig(target.kubeconfig, target.context)
+    namespace = "" if target.everywhere else target.namespace or connection.namespace
+
+    async def session() -> T:
+        async with Client(connection) as client:
+            return await work(client, namespace)
+
+    return asyncio.run(session())
+
+
+def kind_named(name: str) -> Kind[Any]:
+    """The kind of ours that a person means: kind, plural or singular, any case.
+
+    Raises:
+        InputError: none of ours is named so.
+    """
+    from moorage.keystone import KINDS
+
+    wanted = name.lower()
+    for kind in KINDS:
+        if wanted in {kind.kind.lower(), kind.plural, *kind.short_names}:
+            return kind
+    known = ", ".join(kind.kind for kind in KINDS)
+    raise InputError(name, "no kind of Moorage has this name", f"Use one of {known}")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One resource in one line: ready or the first cause why not."""
+
+    kind: str
+    namespace: str
+    name: str
+    ready: bool
+    reason: str
+    message: str
+    since: str
+    conditions: tuple[JsonObject, ...]
+
+    def to_wire(self) -> JsonObject:
+        return {
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "ready": self.ready,
+            "reason": self.reason,
+            "message": self.message,
+            "since": self.since,
+            "conditions": list(self.conditions),
+        }
+
+
+_INFORMATIONAL = {"Ready", "DirectoryReachable", "ExtraConfigHealthy"}
+
+
+def state_of(obj: JsonObject) -> State:
+    """The state of one wire object; reason and message are those of the first cause, not of the aggregate."""
+    status = obj.get("status") or {}
+    found = conditions.from_wire(status.get("conditions"))
+    ready = conditions.find(found, "Ready")
+    current = status.get("observedGeneration", 0) >= obj["metadata"].get("generation", 0)
+    is_ready = bool(ready and ready.is_true and current)
+    causes = [item for item in found if not item.is_true and item.type not in _INFORMATIONAL]
+    cause = ready if is_ready or not causes else causes[0]
+    if obj["metadata"].get("deletionTimestamp"):
+        reason, message = "Deleting", cause.message if cause else "waiting for its finalizers"
+    elif cause is None:
+        reason, message = (
+            "NotReconciled",
+            "no controller has looked at it yet; is `moorage up` or `moorage run` running?",
+        )
+    elif ready and ready.is_true and not current:
+        reason, message = "Reconciling", "the latest change has not been looked at yet"
+    else:
+        reason, message = cause.reason, cause.message
+    key = key_of(obj)
+    since = cause.last_transition_time if cause else obj["metadata"].get("creationTimestamp", "")
+    return State(
+        obj["kind"], key.namespace, key.name, is_ready, reason, message, since, tuple(status.get("conditions") or ())
+    )
+
+
+async def states(client: Client, namespace: str) -> list[State]:
+    """The states of all resources of our kinds; a kind whose CRD is absent counts as none."""
+    from moorage.keystone import KINDS
+    from moorage.kube.errors import NotFound
+
+    found: list[State] = []
+    for kind in KINDS:
+        try:
+            listing = await client.list(kind.resource, namespace)
+        except NotFound:
+            continue
+        found += [state_of(item) for item in listing.items]
+    return found
+
+
+def print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """Columns padded to their widest cell, two blanks apart."""
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    for row in [header, *rows]:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def age(since: str) -> str:
+    """How long ago an RFC 3339 time was, as kubectl prints ages; empty for none."""
+    from datetime import UTC, datetime
+
+    if not since:
+        return ""
+    return format_age((datetime.now(UTC) - datetime.fromisoformat(since.replace("Z", "+00:00"))).total_seconds())

@@ -1,0 +1,109 @@
+"""`moorage support-bundle`: what a helper needs to see, without any secret."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import tarfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from moorage.cli.options import AllNamespacesOption, ContextOption, KubeconfigOption, NamespaceOption
+from moorage.cli.server import Target, states, with_client
+from moorage.core.meta import JsonObject
+
+if TYPE_CHECKING:
+    from moorage.kube.client import Client
+
+_SECRETIVE = re.compile(
+    r"(?i)\b([\w.-]*(?:password|passwd|secret|token|passphrase|credential|authorization|private.?key)[\w.-]*)(\s*[=:]\s*)(\"[^\"]*\"|'[^']*'|\S+(?: \S{20,})?)"
+)
+_URL_USER = re.compile(r"(\w+://[^/\s:@]+:)[^@\s]+@")
+_PEM = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
+_LONG = re.compile(r"\b[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}\b|\bgAAAA[A-Za-z0-9_-]{60,}={0,2}")
+
+
+def command(
+    out: Annotated[Path, typer.Option("--out", help="The archive to write.")] = Path("moorage-support.tar.gz"),
+    namespace: NamespaceOption = None,
+    everywhere: AllNamespacesOption = False,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+) -> None:
+    """Collect versions, statuses, events and redacted logs in one archive. No Secret is read and no secret is in it.
+
+    Example:  moorage support-bundle -A --out support.tar.gz
+    """
+    files = with_client(Target(kubeconfig, context, namespace, everywhere), _collect)
+    with tarfile.open(out, "w:gz") as archive:
+        for name, text in sorted(files.items()):
+            data = redact(text).encode()
+            entry = tarfile.TarInfo(f"moorage-support/{name}")
+            entry.size, entry.mtime, entry.mode = len(data), int(time.time()), 0o600
+            archive.addfile(entry, io.BytesIO(data))
+    out.chmod(0o600)
+    typer.echo(f"{out}: {len(files)} files")
+
+
+def redact(text: str) -> str:
+    """The text without anything that looks like a secret: named values, URLs with passwords, private keys, tokens."""
+    text = _PEM.sub("<private key>", text)
+    text = _URL_USER.sub(r"\1***@", text)
+    text = _LONG.sub("<token>", text)
+    return _SECRETIVE.sub(r"\1\2***", text)
+
+
+async def _collect(client: Client, namespace: str) -> dict[str, str]:
+    import platform
+
+    from moorage import __version__
+    from moorage.keystone import KINDS
+    from moorage.kube import resources
+    from moorage.kube.errors import ApiError
+
+    facts = {"moorage": __version__, "python": platform.python_version(), "system": platform.platform()}
+    files = {
+        "versions.json": _text({**facts, "server": await client.raw("GET", "/version")}),
+        "status.json": _text([state.to_wire() for state in await states(client, namespace)]),
+    }
+    for resource in (*(kind.resource for kind in KINDS), *resources.SUPPORT):
+        try:
+            listing = await client.list(resource, namespace)
+        except ApiError as error:
+            files[f"objects/{resource.plural}.error"] = str(error)
+            continue
+        files[f"objects/{resource.plural}.json"] = _text([_without_noise(item) for item in listing.items])
+        if resource == resources.PODS:
+            files |= await _logs(client, listing.items)
+    return files
+
+
+async def _logs(client: Client, pods: list[JsonObject]) -> dict[str, str]:
+    from moorage.core.meta import key_of
+    from moorage.kube.errors import ApiError
+
+    found: dict[str, str] = {}
+    for pod in pods:
+        key = key_of(pod)
+        for container in pod["spec"]["containers"]:
+            name = f"logs/{key.namespace}/{key.name}/{container['name']}.log"
+            try:
+                found[name] = await client.logs(key, container["name"], tail_lines=2000)
+            except ApiError as error:
+                found[name] = str(error)
+    return found
+
+
+def _without_noise(obj: JsonObject) -> JsonObject:
+    meta = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    notes = {k: v for k, v in (meta.get("annotations") or {}).items() if not k.endswith("last-applied-configuration")}
+    meta.pop("annotations", None)
+    return {**obj, "metadata": meta | ({"annotations": notes} if notes else {})}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True)

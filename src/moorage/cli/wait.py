@@ -1,0 +1,83 @@
+"""`moorage wait`: progress while waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from moorage.cli.options import ContextOption, KubeconfigOption, NamespaceOption
+from moorage.cli.server import Target, kind_named, with_client
+from moorage.core import conditions
+from moorage.core.durations import parse_duration
+from moorage.core.errors import InputError, RefusedError
+from moorage.core.meta import JsonObject, Key
+
+if TYPE_CHECKING:
+    from moorage.kube.client import Client
+
+
+def command(
+    kind: Annotated[str, typer.Argument(help="Kind, such as KeystoneIdentityBackend.")],
+    name: Annotated[str, typer.Argument(help="Name of the resource.")],
+    condition: Annotated[str, typer.Option("--for", help="Condition that must become True.")] = "Ready",
+    timeout: Annotated[str, typer.Option("--timeout", help="How long to wait, such as 90s or 5m.")] = "5m",
+    namespace: NamespaceOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+) -> None:
+    """Wait until a condition is True, and say meanwhile what is awaited.
+
+    Example:  moorage wait KeystoneIdentityBackend planetexpress -n openstack --timeout 5m
+    """
+    try:
+        seconds = parse_duration(timeout)
+    except ValueError as error:
+        raise InputError("--timeout", str(error)) from error
+    wanted = kind_named(kind)
+
+    async def follow(client: Client, where: str) -> None:
+        last = ""
+        try:
+            async with asyncio.timeout(seconds):
+                last = await _follow(client, wanted.resource, Key(where, name), condition)
+        except TimeoutError as error:
+            why = last or f"{condition} did not become True within {timeout}"
+            raise RefusedError(
+                f"{wanted.kind} {where}/{name}", why, "`moorage status` and `moorage tree` show more"
+            ) from error
+
+    with_client(Target(kubeconfig, context, namespace), follow)
+
+
+async def _follow(client: Client, resource: Any, key: Key, condition: str) -> str:
+    from moorage.cli.waiting import until
+
+    said = ""
+    async for obj in until(client, resource, key):
+        line = f"{key}: does not exist yet" if obj is None else _line(obj, condition)
+        if line != said:
+            typer.echo(line)
+            said = line
+        if obj is not None and _holds(obj, condition):
+            break
+    return said
+
+
+def _current(obj: JsonObject) -> bool:
+    return int((obj.get("status") or {}).get("observedGeneration", 0)) >= int(obj["metadata"].get("generation", 0))
+
+
+def _holds(obj: JsonObject, condition: str) -> bool:
+    found = conditions.find(conditions.from_wire((obj.get("status") or {}).get("conditions")), condition)
+    return found is not None and found.is_true and _current(obj)
+
+
+def _line(obj: JsonObject, condition: str) -> str:
+    from moorage.cli.server import state_of
+
+    state = state_of(obj)
+    if _holds(obj, condition):
+        return f"{state.namespace}/{state.name}: {condition}"
+    return f"{state.namespace}/{state.name}: waiting for {condition}: {state.reason}: {state.message}"
