@@ -89,9 +89,7 @@ def main(records: Path) -> None:
     schemas = json.loads((records / "schemas.json").read_text())
     resources = json.loads((records / "resources.json").read_text())
     tables = json.loads((records / "tables.json").read_text())
-    kept = {
-        version: [row for row in resources[version] if row["name"] in names] for version, names in SERVED.items()
-    }
+    kept = {version: [row for row in resources[version] if row["name"] in names] for version, names in SERVED.items()}
     write("resources.json", kept)
     write("schemas.json", closure(schemas, roots_of(schemas, kept)))
     names = {f"{version}/{name}" for version, found in SERVED.items() for name in found}

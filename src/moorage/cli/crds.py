@@ -15,9 +15,8 @@ def command(
 
     Example:  moorage crds | kubectl apply -f -
     """
-    from moorage.runtime.install import manifest_files
-
     from moorage.keystone import ADMISSIONS, KINDS, RULES
+    from moorage.runtime.install import manifest_files
 
     files = manifest_files(KINDS, ADMISSIONS, RULES)
     if out is None:

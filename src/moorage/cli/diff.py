@@ -125,5 +125,4 @@ def unified(old: Any, new: Any, title: str) -> list[str]:
             return []
         return (value if isinstance(value, str) else yaml.safe_dump(value, sort_keys=True)).splitlines()
 
-    lines = list(difflib.unified_diff(text(old), text(new), f"{title} (live)", f"{title} (after)", lineterm="", n=2))
-    return lines
+    return list(difflib.unified_diff(text(old), text(new), f"{title} (live)", f"{title} (after)", lineterm="", n=2))

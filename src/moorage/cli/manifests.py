@@ -91,7 +91,7 @@ def _read_path(path: str) -> Iterator[Manifest]:
 def _read_text(text: str, file: str) -> Iterator[Manifest]:
     number = 0
     try:
-        for document in yaml.load_all(text, Loader=_Loader):  # noqa: S506 - a safe loader, stricter than SafeLoader
+        for document in yaml.load_all(text, Loader=_Loader):
             if document is None:
                 continue
             number += 1

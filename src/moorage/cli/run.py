@@ -20,12 +20,12 @@ def command(
         bool, typer.Option("--leader-elect/--no-leader-elect", help="Elect a leader among replicas by a Lease.")
     ] = True,
     webhooks: Annotated[bool, typer.Option("--webhooks/--no-webhooks", help="Serve the admission webhooks.")] = True,
-    webhook_bind: Annotated[str, typer.Option(help="Address of the admission webhooks.")] = "0.0.0.0:9443",  # noqa: S104
+    webhook_bind: Annotated[str, typer.Option(help="Address of the admission webhooks.")] = "0.0.0.0:9443",
     webhook_url: Annotated[
         str | None, typer.Option(help="URL by which the API server reaches the webhooks; default: by the Service.")
     ] = None,
-    metrics_bind: Annotated[str, typer.Option(help="Address of /metrics.")] = "0.0.0.0:8080",  # noqa: S104
-    health_bind: Annotated[str, typer.Option(help="Address of /healthz and /readyz.")] = "0.0.0.0:8081",  # noqa: S104
+    metrics_bind: Annotated[str, typer.Option(help="Address of /metrics.")] = "0.0.0.0:8080",
+    health_bind: Annotated[str, typer.Option(help="Address of /healthz and /readyz.")] = "0.0.0.0:8081",
     workers: Annotated[int, typer.Option(min=1, help="Passes at once for each kind.")] = 4,
     resync: Annotated[str, typer.Option(help="How often everything is looked at again.")] = "10m",
     kubeconfig: KubeconfigOption = None,

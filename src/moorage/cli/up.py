@@ -1,0 +1,35 @@
+"""`moorage up`: one-machine mode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    data: Annotated[
+        Path, typer.Option("--data", help="Folder that holds everything: database, keys, volumes, logs.")
+    ] = Path("~/.local/share/moorage"),
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port of the API server; 0: any free one.")] = 0,
+    history: Annotated[str, typer.Option("--history", help="How long watches can be resumed.")] = "5m",
+    log_level: Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")] = "warning",
+) -> None:
+    """Start one-machine mode: API server, all controllers, and a node that runs pods as processes of this machine.
+
+    The first line on standard output is `kubeconfig: PATH`, as soon as the server answers. Ctrl-C stops everything in order.
+
+    Example:  moorage up --data /var/lib/moorage
+    """
+    from moorage.cli.machine import UpOptions, run_machine
+    from moorage.core.durations import parse_duration
+    from moorage.core.errors import InputError
+
+    try:
+        seconds = parse_duration(history)
+    except ValueError as error:
+        raise InputError("--history", str(error)) from error
+    if seconds < 0:
+        raise InputError("--history", "is negative", "Write it like 5m")
+    run_machine(UpOptions(data.expanduser().resolve(), port, seconds, log_level))

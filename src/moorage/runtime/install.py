@@ -1,0 +1,168 @@
+"""What a cluster needs before the operator runs: CRDs, RBAC, webhook configurations. Pure: declarations in, manifests out.
+
+The webhook configurations name the Service moorage-system/moorage-webhook; the running operator fills in the CA (admission server).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import yaml
+
+from moorage.core.meta import JsonObject
+from moorage.schema import Admission, Kind
+
+NAMESPACE = "moorage-system"
+SERVICE = "moorage-webhook"
+ACCOUNT = "moorage"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a system needs of other people's resources: one line of RBAC."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+
+
+_OWN: tuple[Access, ...] = (
+    Access("coordination.k8s.io", ("leases",), ("get", "create", "update", "patch")),
+    Access("", ("events",), ("create", "patch", "update", "get")),
+    Access("events.k8s.io", ("events",), ("create", "patch", "update", "get")),
+    Access(
+        "admissionregistration.k8s.io",
+        ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
+        ("get", "list", "watch", "patch"),
+    ),
+)
+
+
+def rules(kinds: Sequence[Kind[Any]], access: Iterable[Access]) -> list[JsonObject]:
+    """RBAC rules: our kinds read and finalised, never created or deleted; the rest as each system says."""
+    found: list[JsonObject] = []
+    for kind in kinds:
+        found.append(_rule(kind.group, (kind.plural,), ("get", "list", "watch", "update", "patch")))
+        found.append(_rule(kind.group, (f"{kind.plural}/status",), ("get", "update", "patch")))
+        found.append(_rule(kind.group, (f"{kind.plural}/finalizers",), ("update",)))
+    found += [_rule(item.group, item.resources, item.verbs) for item in (*access, *_OWN)]
+    return found
+
+
+def _rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> JsonObject:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
+
+
+def rbac(kinds: Sequence[Kind[Any]], access: Iterable[Access]) -> list[JsonObject]:
+    """Namespace, ServiceAccount, ClusterRole and binding of the operator."""
+    subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}
+    role = "moorage-operator"
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": role},
+            "rules": rules(kinds, access),
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": role},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            "subjects": [subject],
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "Role",
+            "metadata": {"name": "moorage-webhook-ca", "namespace": NAMESPACE},
+            "rules": [_rule("", ("secrets",), ("get", "create", "update", "patch"))],
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "moorage-webhook-ca", "namespace": NAMESPACE},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "moorage-webhook-ca"},
+            "subjects": [subject],
+        },
+    ]
+
+
+def webhook_configurations(
+    admissions: Sequence[Admission], client_config: Mapping[str, Any] | None = None
+) -> list[JsonObject]:
+    """One mutating and one validating configuration for all kinds; DELETE is not registered, so deletion never hangs on us.
+
+    Args:
+        client_config: takes the place of the Service reference, for an operator outside the cluster; the path is appended to its URL.
+    """
+    return [
+        _configuration("MutatingWebhookConfiguration", "mutate", admissions, client_config),
+        _configuration("ValidatingWebhookConfiguration", "validate", admissions, client_config),
+    ]
+
+
+def _configuration(
+    kind: str, action: Literal["mutate", "validate"], admissions: Sequence[Admission], client: Mapping[str, Any] | None
+) -> JsonObject:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": "moorage"},
+        "webhooks": [_webhook(action, admission, client) for admission in admissions],
+    }
+
+
+def _webhook(
+    action: Literal["mutate", "validate"], admission: Admission, client: Mapping[str, Any] | None
+) -> JsonObject:
+    path = admission.mutate_path if action == "mutate" else admission.validate_path
+    target: JsonObject = {"service": {"name": SERVICE, "namespace": NAMESPACE, "path": path, "port": 443}}
+    if client is not None:
+        target = {**client, "url": f"{client['url'].rstrip('/')}{path}"}
+    resource = admission.kind.resource
+    hook: JsonObject = {
+        "name": f"{action}.{resource.plural}.{resource.group}",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": target,
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "None",
+        "timeoutSeconds": 10,
+        "rules": [
+            {
+                "apiGroups": [resource.group],
+                "apiVersions": [resource.version],
+                "operations": ["CREATE", "UPDATE"],
+                "resources": [resource.plural],
+                "scope": "Namespaced" if resource.namespaced else "Cluster",
+            }
+        ],
+    }
+    if action == "mutate":
+        hook["reinvocationPolicy"] = "IfNeeded"
+    return hook
+
+
+def manifest_files(
+    kinds: Sequence[Kind[Any]], admissions: Sequence[Admission], access: Iterable[Access]
+) -> dict[str, str]:
+    """File name -> YAML, in the order in which they are applied."""
+    files = {f"crds/{kind.plural}.{kind.group}.yaml": to_yaml([kind.crd()]) for kind in kinds}
+    files["rbac.yaml"] = to_yaml(rbac(kinds, access))
+    files["webhooks.yaml"] = to_yaml(webhook_configurations(admissions))
+    return files
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - signature of the base class
+        return True
+
+
+def to_yaml(objects: Sequence[JsonObject]) -> str:
+    """YAML documents in stable order, without anchors."""
+    texts = [yaml.dump(obj, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120) for obj in objects]
+    return "---\n".join(texts)
