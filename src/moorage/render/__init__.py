@@ -1,1 +1,1 @@
-"""render"""
+"""Text formats and bundles, pure: values in, text and manifests out."""

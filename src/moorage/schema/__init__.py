@@ -1,1 +1,55 @@
-"""schema"""
+"""Typed declarations, CRDs and the schema engine: one declaration, three uses. See contracts.md for the names."""
+
+from .crdcheck import validate_crd_schema
+from .fielderror import (
+    NO_VALUE,
+    ErrorType,
+    FieldError,
+    duplicate,
+    forbidden,
+    internal,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+    too_long,
+    too_many,
+    type_invalid,
+)
+from .kind import Kind
+from .model import Model, ObjectMeta, OwnerReference, Resource, StoredCondition, conditions_field, field
+from .review import Admission, Review, Verdict, verdict
+from .rule import Column, Rule
+from .structural import Structural
+
+__all__ = [
+    "NO_VALUE",
+    "Admission",
+    "Column",
+    "ErrorType",
+    "FieldError",
+    "Kind",
+    "Model",
+    "ObjectMeta",
+    "OwnerReference",
+    "Resource",
+    "Review",
+    "Rule",
+    "StoredCondition",
+    "Structural",
+    "Verdict",
+    "conditions_field",
+    "duplicate",
+    "field",
+    "forbidden",
+    "internal",
+    "invalid",
+    "not_found",
+    "not_supported",
+    "required",
+    "too_long",
+    "too_many",
+    "type_invalid",
+    "validate_crd_schema",
+    "verdict",
+]

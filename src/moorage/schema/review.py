@@ -1,0 +1,84 @@
+"""The vocabulary of admission: what a rule sees, what it answers.
+
+Enters: an object, its stored form, its siblings and the time, all as values. Leaves: all complaints at once. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from moorage.core.meta import JsonObject
+
+from .fielderror import FieldError
+from .kind import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """All complaints about one object, and what a person should know though it is admitted."""
+
+    errors: tuple[FieldError, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether the object is admitted."""
+        return not self.errors
+
+    def __add__(self, other: Verdict) -> Verdict:
+        return Verdict(self.errors + other.errors, self.warnings + other.warnings)
+
+
+def verdict(errors: Iterable[FieldError] = (), warnings: Iterable[str] = ()) -> Verdict:
+    """A Verdict from any iterables."""
+    return Verdict(tuple(errors), tuple(warnings))
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """One question to a room's validation.
+
+    Args:
+        operation: CREATE or UPDATE.
+        object: the new object, after defaulting.
+        old: the stored object on UPDATE, else None.
+        siblings: all other objects of the kind in the same namespace.
+        now: the time of the question, aware.
+    """
+
+    operation: Literal["CREATE", "UPDATE"]
+    object: JsonObject
+    old: JsonObject | None
+    siblings: tuple[JsonObject, ...]
+    now: datetime
+
+    @property
+    def terminating(self) -> bool:
+        """Whether the object is being deleted; then nothing about its spec blocks (decisions Keystone 17)."""
+        return bool(self.object["metadata"].get("deletionTimestamp"))
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What a room exports as ADMISSION: `default` gives the completed object, `validate` the verdict."""
+
+    kind: Kind[Any]
+    default: Callable[[JsonObject], JsonObject]
+    validate: Callable[[Review], Verdict]
+
+    @property
+    def mutate_path(self) -> str:
+        """URL path of the mutating webhook."""
+        return f"/mutate-{self._suffix}"
+
+    @property
+    def validate_path(self) -> str:
+        """URL path of the validating webhook."""
+        return f"/validate-{self._suffix}"
+
+    @property
+    def _suffix(self) -> str:
+        return f"{self.kind.group.replace('.', '-')}-{self.kind.version}-{self.kind.kind.lower()}"

@@ -1,0 +1,73 @@
+"""What a declaration says besides types: CEL rules and printer columns.
+
+Enters: literals in a room's `types.py`. Leaves: their entries in a CRD. It evaluates nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from moorage.core.meta import JsonObject
+
+RuleReason = Literal["", "FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"]
+ColumnType = Literal["string", "integer", "number", "boolean", "date"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One `x-kubernetes-validations` entry. A rule that names `oldSelf` holds between the stored and the new value.
+
+    Args:
+        expression: CEL over `self` (and `oldSelf`) that must be true.
+        message: the sentence shown when it is not.
+        message_expression: CEL that gives the sentence; wins over `message` when it yields one.
+        reason: the wire reason; empty is FieldValueInvalid.
+        field_path: JSON path below this node that the complaint names, such as `.name`.
+        optional_old_self: `oldSelf` is an optional and the rule also runs on create.
+    """
+
+    expression: str
+    message: str = ""
+    message_expression: str = ""
+    reason: RuleReason = ""
+    field_path: str = ""
+    optional_old_self: bool = False
+
+    def to_wire(self) -> JsonObject:
+        """The CRD entry, keys in a fixed order."""
+        wire: JsonObject = {"rule": self.expression}
+        if self.message:
+            wire["message"] = self.message
+        if self.message_expression:
+            wire["messageExpression"] = self.message_expression
+        if self.reason:
+            wire["reason"] = self.reason
+        if self.field_path:
+            wire["fieldPath"] = self.field_path
+        if self.optional_old_self:
+            wire["optionalOldSelf"] = True
+        return wire
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One printer column. `priority` 0 is shown always, more only with `-o wide`."""
+
+    name: str
+    type: ColumnType
+    json_path: str
+    priority: int = 0
+    description: str = ""
+    format: str = ""
+
+    def to_wire(self) -> JsonObject:
+        """The `additionalPrinterColumns` entry, keys in a fixed order."""
+        wire: JsonObject = {"name": self.name, "type": self.type, "jsonPath": self.json_path}
+        if self.format:
+            wire["format"] = self.format
+        if self.description:
+            wire["description"] = self.description
+        if self.priority:
+            wire["priority"] = self.priority
+        return wire

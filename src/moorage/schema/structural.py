@@ -1,0 +1,87 @@
+"""Structural schemas at work: one compiled schema prunes, defaults and validates objects of one kind.
+
+Enters: an OpenAPI v3 schema (a CRD's or a built-in type's) and plain objects. Leaves: verdicts; `prune` and `default`
+change the object they are given. It knows no server. CEL is loaded only when a rule has to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from moorage.core.meta import JsonObject
+
+from .defaulting import apply_defaults
+from .fielderror import FieldError
+from .listtypes import check_lists, has_lists
+from .node import MISSING, Compiler, Node
+from .prune import unknown_fields
+from .review import Verdict
+from .validate import Findings, validate
+
+_NO_DEFINITIONS: Final[Mapping[str, JsonObject]] = {}
+
+
+class Structural:
+    """A compiled schema; immutable and free to share between tasks and threads."""
+
+    def __init__(self, root: Node) -> None:
+        self.root = root
+
+    @classmethod
+    def compile(cls, schema: JsonObject, definitions: Mapping[str, JsonObject] = _NO_DEFINITIONS) -> Structural:
+        """Compile one schema. `$ref` names are looked up in `definitions` by their last path segment.
+
+        Raises:
+            KeyError: a `$ref` names no definition.
+        """
+        return cls(Compiler(definitions).compile(schema))
+
+    @classmethod
+    def compile_all(cls, definitions: Mapping[str, JsonObject]) -> dict[str, Structural]:
+        """All definitions at once; types that they share are compiled once."""
+        compiler = Compiler(definitions)
+        return {name: cls(compiler.named(name)) for name in definitions}
+
+    def prune(self, obj: JsonObject) -> list[str]:
+        """Drop fields that the schema does not know, in place; their paths, such as `spec.foo`."""
+        return unknown_fields(self.root, obj, drop=True)
+
+    def unknown(self, obj: JsonObject) -> list[str]:
+        """Paths of fields that the schema does not know; the object stays as it is."""
+        return unknown_fields(self.root, obj, drop=False)
+
+    def default(self, obj: JsonObject) -> None:
+        """Fill in defaults and drop nulls of fields that are not nullable, in place."""
+        apply_defaults(self.root, obj)
+
+    def validate(self, obj: JsonObject, old: JsonObject | None = None, *, path: str = "") -> Verdict:
+        """Types, bounds, formats, enums, list types. A value that was stored before and is unchanged only warns.
+
+        Args:
+            obj: the new object, pruned and defaulted.
+            old: the stored object on an update.
+            path: prefix of the paths in the verdict, when `obj` is a part of something.
+        """
+        found = Findings()
+        start = (None, path) if path else None
+        validate(self.root, obj, MISSING if old is None else old, start, found)
+        found.errors += self._list_errors(obj, old, start)
+        return Verdict(tuple(found.errors), tuple(error.message for error in found.ratcheted))
+
+    def _list_errors(self, obj: JsonObject, old: JsonObject | None, start: Any) -> list[FieldError]:
+        if not has_lists(self.root):
+            return []
+        out: list[FieldError] = []
+        check_lists(self.root, obj, start, out)
+        if out and old is not None:
+            stored: list[FieldError] = []
+            check_lists(self.root, old, start, stored)
+            return [] if stored else out
+        return out
+
+    def validate_rules(self, obj: JsonObject, old: JsonObject | None = None) -> Verdict:
+        """Run the CEL rules of the schema; those that name `oldSelf` need `old`."""
+        from .rules import check_rules, has_rules
+
+        return check_rules(self.root, obj, old) if has_rules(self.root) else Verdict()
