@@ -1,23 +1,29 @@
-"""Variant LDAP: the options table, what is denied beside it, and the `[ldap]` section.
+"""Variant LDAP: the options table, what is denied beside it, its admission rules, and the `[ldap]` section.
 
-Enters: a declared directory and its bind credentials. Leaves: option names and values, still unescaped. It must not read
-Secrets and must not decide whether something is admitted. Source: seed 000, LDAPBackendSpec; spec/keystone.md 2.5, 3.1.
+Enters: a declared directory and its bind credentials. Leaves: complaints, or option names and values, still unescaped. It
+must not read Secrets. Source: seed 000, LDAPBackendSpec; spec/keystone.md 2.4, 2.5, 3.1; cases B03, B05, B06.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from moorage.schema.fielderror import FieldError, invalid, required
 from moorage.schema.model import Model
 
-from .ldap_options import WRITABLE
-from .types import Ldap, Option
+from .finding import Finding, control_characters, fixed_keys, shown
+from .ldap_options import DECIMAL, KNOWN, NUMBER, TRUE_WORDS, TRUTH, WRITABLE
+from .types import Ldap, Option, Spec
 
 MOUNT: Final = "/etc/keystone/domains"
 """Where the Keystone pods mount the projected files."""
 ENABLED_PREFIX: Final = "user_enabled_"
+_NAME: Final = re.compile(r"[A-Za-z0-9_]+")
+_COUNT: Final = re.compile(r"[0-9]+")
+_FORMS: Final = {NUMBER: "an integer", DECIMAL: "a number", TRUTH: "true or false"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +100,62 @@ def section(ldap: Ldap, extra: Mapping[str, str], credentials: BindCredentials, 
     if not any(name.lower().startswith(ENABLED_PREFIX) for name in extra):
         values |= {"user_enabled_invert": "true", "user_enabled_default": "false"}
     return {**values, **extra}
+
+
+def check(spec: Spec) -> Iterator[Finding]:
+    """All complaints about the directory and its extraOptions."""
+    if spec.ldap is None:
+        return
+    for option in OPTIONS:
+        yield from control_characters(option.path, option.value(spec.ldap))
+    yield from _check_url(spec.ldap.url)
+    yield from fixed_keys(
+        "spec.ldap.bindCredentialsSecretRef", spec.ldap.bind_credentials_secret_ref, "username", "password"
+    )
+    if spec.ldap.tls:
+        yield from fixed_keys("spec.ldap.tls.caBundleSecretRef", spec.ldap.tls.ca_bundle_secret_ref, "ca.crt")
+    yield from _check_extra(spec.ldap, spec.extra_options or {})
+
+
+def _check_url(url: str) -> Iterator[FieldError]:
+    if not all(part.strip().startswith(("ldap://", "ldaps://")) for part in url.split(",")):
+        yield invalid("spec.ldap.url", url, "each address must start with ldap:// or ldaps://")
+
+
+def _check_extra(ldap: Ldap, extra: Mapping[str, str]) -> Iterator[Finding]:
+    for name in sorted(extra):
+        yield from _check_option(ldap, name, extra[name])
+    unknown = [name for name in sorted(extra) if _NAME.fullmatch(name) and _is_unknown(ldap, name)]
+    if unknown:
+        yield f"spec.extraOptions: Keystone does not know these options of [ldap]: {', '.join(unknown)}"
+    if "user_enabled_mask" in extra and "user_enabled_attribute" not in extra:
+        yield "spec.extraOptions: user_enabled_mask has no effect without user_enabled_attribute"
+
+
+def _is_unknown(ldap: Ldap, name: str) -> bool:
+    return name not in KNOWN and denial(name, read_only=ldap.read_only) is None
+
+
+def _check_option(ldap: Ldap, name: str, value: str) -> Iterator[Finding]:
+    path = f"spec.extraOptions[{shown(name)}]"
+    if not name:
+        yield required("spec.extraOptions", "an option name must not be empty")
+    elif not _NAME.fullmatch(name):
+        yield invalid(path, name, "option name must match ^[A-Za-z0-9_]+$")
+    elif why := denial(name, read_only=ldap.read_only):
+        yield invalid(path, name, why)
+    else:
+        yield from _check_value(ldap, path, name, value)
+    yield from control_characters(path, value)
+
+
+def _check_value(ldap: Ldap, path: str, name: str, value: str) -> Iterator[Finding]:
+    form = KNOWN.get(name)
+    if name == "page_size" and not _COUNT.fullmatch(value):
+        yield invalid(path, value, "page_size must be a non-negative integer")
+    elif name == "use_tls" and value.lower() in TRUE_WORDS and "ldaps://" in ldap.url:
+        yield invalid(
+            path, value, "use_tls (STARTTLS) and an ldaps:// url exclude each other: use ldap:// or drop use_tls"
+        )
+    elif form and not form.fullmatch(value):
+        yield f"{path}: Keystone cannot read the value of {name}: it expects {_FORMS.get(form, form.pattern)}"

@@ -1,0 +1,117 @@
+"""Defaulting and validation of KeystoneIdentityBackend: all violations at once, none for what was stored already.
+
+Enters: an object, its stored form and its siblings. Leaves: the completed object, or a verdict. Pure; it must not fetch or
+look anything up. Source: seed 000, Immutability and Validation Summary; spec/keystone.md 2.3, 2.4; decisions, Admission.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, Final
+
+import pydantic
+
+from moorage.core.meta import JsonObject
+from moorage.schema.fielderror import FieldError, forbidden, internal, invalid, required
+from moorage.schema.review import Admission, Review, Verdict, verdict
+
+from . import ldap, mapping, oidc, saml, siblings
+from .finding import Finding
+from .types import KIND, Spec
+
+_INDEX: Final = re.compile(r"\[\d+\]")
+
+
+def default(obj: JsonObject) -> JsonObject:
+    """A copy with the CRD's defaults and those that are derived: identityProviderName and the OIDC metadata URL.
+
+    It takes objects that no schema has seen yet and leaves alone what it cannot read.
+    """
+    done = copy.deepcopy(obj)
+    spec = done.get("spec")
+    if not isinstance(spec, dict):
+        return done
+    KIND.structural.default(done)
+    name = str(done.get("metadata", {}).get("name", ""))
+    for block in (spec.get("oidc"), spec.get("saml")):
+        if isinstance(block, dict) and not block.get("identityProviderName") and oidc.fits_idp_name(name):
+            block["identityProviderName"] = name
+    _derive_metadata_url(spec.get("oidc"))
+    return done
+
+
+def _derive_metadata_url(block: Any) -> None:
+    if not isinstance(block, dict) or block.get("providerMetadataURL") or block.get("endpoints"):
+        return
+    issuer = block.get("issuer")
+    if isinstance(issuer, str) and issuer and len(oidc.metadata_url(issuer)) <= oidc.URL_LIMIT:
+        block["providerMetadataURL"] = oidc.metadata_url(issuer)
+
+
+def validate(review: Review) -> Verdict:
+    """All complaints about the new object that its stored form did not have already; terminating objects pass."""
+    if review.terminating:
+        return verdict()
+    try:
+        found = list(_findings(review.object, review))
+        known = {_identity(item) for item in _stored(review)}
+    except pydantic.ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        path = ".".join(map(str, first["loc"]))
+        return verdict([internal(path, f"this version cannot read the object: {first['msg']}")])
+    errors = [item for item in found if isinstance(item, FieldError) and _identity(item) not in known]
+    return verdict(errors, dict.fromkeys(item for item in found if isinstance(item, str)))
+
+
+def _stored(review: Review) -> Iterator[FieldError]:
+    """The complaints that the stored object would get today: they block nothing (decisions, Keystone 17, Admission 5)."""
+    if review.old is not None:
+        yield from (item for item in _findings(review.old, review) if isinstance(item, FieldError))
+
+
+def _identity(error: FieldError) -> tuple[str, str, str]:
+    return _INDEX.sub("[]", error.path), error.type.value, error.body
+
+
+def _findings(obj: JsonObject, review: Review) -> Iterator[Finding]:
+    backend = KIND.parse(obj)
+    return chain(
+        _shape(backend.spec),
+        ldap.check(backend.spec),
+        oidc.check(backend, creating=review.operation == "CREATE"),
+        saml.check(backend),
+        mapping.check(backend.spec),
+        siblings.check(backend, siblings.others(obj, review.siblings)),
+    )
+
+
+def _shape(spec: Spec) -> Iterator[FieldError]:
+    """What the CRD's own rules say, for servers where they did not run."""
+    if not spec.keystone_ref.name:
+        yield required("spec.keystoneRef.name")
+    if not spec.domain.name:
+        yield required("spec.domain.name")
+    if spec.domain.name.lower() == "default":
+        detail = "the Default domain must never be backed by an external identity backend"
+        yield invalid("spec.domain.name", spec.domain.name, detail)
+    yield from _union(spec)
+    if spec.type == "LDAP" and (spec.mappings or spec.groups):
+        field = "mappings" if spec.mappings else "groups"
+        yield forbidden(f"spec.{field}", f"{field} are only supported on federation backends")
+    if spec.type != "LDAP" and spec.extra_options:
+        yield forbidden("spec.extraOptions", "extraOptions are only supported on type LDAP")
+
+
+def _union(spec: Spec) -> Iterator[FieldError]:
+    if (spec.type == "LDAP") != (spec.ldap is not None):
+        yield invalid("spec", spec.type, "exactly one backend block matching spec.type is required")
+    if (spec.type == "OIDC") != (spec.oidc is not None):
+        yield invalid("spec", spec.type, "type OIDC requires spec.oidc, other types forbid it")
+    if (spec.type == "SAML") != (spec.saml is not None):
+        yield invalid("spec", spec.type, "type SAML requires spec.saml, other types forbid it")
+
+
+ADMISSION: Final = Admission(KIND, default, validate)

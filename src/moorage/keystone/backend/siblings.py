@@ -1,0 +1,130 @@
+"""What several backends of one Keystone may not share.
+
+Enters: a backend and the other objects of its namespace. Leaves: complaints, on the object that comes later. Terminating
+siblings do not count. Source: seed 000, webhook rules; spec/keystone.md 2.4 "siblings"; decisions, Admission 1 and 2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from moorage.core.meta import JsonObject, is_terminating
+from moorage.schema.fielderror import FieldError, duplicate, invalid
+
+from .finding import Finding
+from .types import KeystoneIdentityBackend, Spec
+
+_SCHEME: Final = re.compile(r"^https?://")
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """What the rules need of another backend."""
+
+    name: str
+    type: str
+    domain: str
+    provider: str
+    remote_id: str
+    remote_id_attribute: str
+    introspects: bool
+
+
+def others(obj: JsonObject, candidates: Sequence[JsonObject]) -> Iterator[JsonObject]:
+    """The backends of the same Keystone that are neither this one nor on their way out."""
+    keystone, name = obj["spec"]["keystoneRef"]["name"], obj["metadata"].get("name")
+    for other in candidates:
+        same = other["spec"]["keystoneRef"]["name"] == keystone
+        if same and other["metadata"]["name"] != name and not is_terminating(other):
+            yield other
+
+
+def check(backend: KeystoneIdentityBackend, found: Iterator[JsonObject]) -> Iterator[Finding]:
+    """All collisions of one backend with its siblings."""
+    mine = _facts(backend.metadata.name, backend.spec)
+    ldap_domains: dict[str, str] = {}
+    for other in found:
+        theirs = _facts_of(other)
+        if theirs.type == "LDAP":
+            ldap_domains[theirs.domain.lower()] = theirs.name
+        if theirs.domain.lower() == mine.domain.lower():
+            detail = (
+                f"domain name collides with backend {theirs.name} of the same Keystone (letter case does not count)"
+            )
+            yield duplicate("spec.domain.name", mine.domain, detail)
+        if mine.type != "LDAP" and theirs.type != "LDAP":
+            yield from _federation(mine, theirs)
+    yield from _groups_in_directories(backend.spec, ldap_domains)
+
+
+def _federation(mine: Sibling, theirs: Sibling) -> Iterator[FieldError]:
+    block = f"spec.{mine.type.lower()}"
+    if mine.provider == theirs.provider:
+        detail = f"identity provider name collides with backend {theirs.name}"
+        yield duplicate(f"{block}.identityProviderName", mine.provider, detail)
+    if _comparable(mine.remote_id) == _comparable(theirs.remote_id):
+        field = "issuer" if mine.type == "OIDC" else "idpEntityID"
+        detail = f"is the remote id of backend {theirs.name} already (scheme and trailing slash do not count)"
+        yield duplicate(f"{block}.{field}", mine.remote_id, detail)
+    if mine.type == theirs.type == "SAML":
+        yield invalid("spec.type", "SAML", f"at most one SAML backend per Keystone: {theirs.name} is attached already")
+    if mine.type == theirs.type == "OIDC":
+        yield from _oidc(mine, theirs)
+
+
+def _oidc(mine: Sibling, theirs: Sibling) -> Iterator[FieldError]:
+    if mine.remote_id_attribute != theirs.remote_id_attribute:
+        detail = f"remoteIDAttribute must be uniform: backend {theirs.name} has {theirs.remote_id_attribute}"
+        yield invalid("spec.oidc.remoteIDAttribute", mine.remote_id_attribute, detail)
+    if mine.introspects and theirs.introspects:
+        detail = f"at most one OIDC backend per Keystone may enable introspection: {theirs.name} has it already"
+        yield invalid("spec.oidc.oauth2Introspection.enabled", True, detail)
+
+
+def _comparable(remote_id: str) -> str:
+    return _SCHEME.sub("", remote_id).rstrip("/")
+
+
+def _groups_in_directories(spec: Spec, directories: dict[str, str]) -> Iterator[str]:
+    """Ephemeral users cannot become members of groups that live in a directory (case B36)."""
+    for rule_index, rule in enumerate(spec.mappings or ()):
+        for index, local in enumerate(rule.local):
+            domain = local.group.domain if local.group else local.domain
+            owner = directories.get((domain.name or "").lower()) if domain else None
+            if owner and not (local.user and local.user.type == "local"):
+                yield (
+                    f"spec.mappings[{rule_index}].local[{index}]: groups of LDAP backend {owner} cannot take ephemeral"
+                    " users; set user.type to local"
+                )
+
+
+def _facts(name: str, spec: Spec) -> Sibling:
+    oidc, saml = spec.oidc, spec.saml
+    provider = (oidc or saml) and ((oidc or saml).identity_provider_name or name)  # type: ignore[union-attr]
+    return Sibling(
+        name=name,
+        type=spec.type,
+        domain=spec.domain.name,
+        provider=provider or "",
+        remote_id=oidc.issuer if oidc else saml.idp_entity_id if saml else "",
+        remote_id_attribute=oidc.remote_id_attribute if oidc else "",
+        introspects=bool(oidc and oidc.oauth2_introspection and oidc.oauth2_introspection.enabled),
+    )
+
+
+def _facts_of(obj: JsonObject) -> Sibling:
+    spec, name = obj["spec"], obj["metadata"]["name"]
+    oidc: dict[str, Any] = spec.get("oidc") or {}
+    block: dict[str, Any] = oidc or spec.get("saml") or {}
+    return Sibling(
+        name=name,
+        type=spec["type"],
+        domain=spec["domain"]["name"],
+        provider=block.get("identityProviderName") or name,
+        remote_id=block.get("issuer") or block.get("idpEntityID") or "",
+        remote_id_attribute=oidc.get("remoteIDAttribute", "HTTP_OIDC_ISS"),
+        introspects=bool((oidc.get("oauth2Introspection") or {}).get("enabled")),
+    )
