@@ -1,0 +1,189 @@
+"""The walk: one pass of one object through the doors of its room. The only way a kind is written.
+
+    finalizer first -> observe once -> (decide -> apply)* -> report -> one status patch, or none
+
+Enters: a room, the world, a key: never the event that woke it. Leaves: the outcome by which the queue goes on. It touches
+no finalizer but the room's own, and writes the status subresource only. A conflict means that the pass looked at an old
+object: it is run again on a fresh one. An object that is gone is done (case B78).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from moorage.core import conditions
+from moorage.core.meta import JsonObject, Key, Ref, is_terminating, ref_of
+from moorage.core.outcome import Done, Failed, Outcome, Stalled, Waiting
+from moorage.kube.errors import Conflict, Invalid, NotFound
+
+from .diff import merge_patch, without_nulls
+from .room import Event, Released, Report, Room, Seen, Watch
+from .world import World
+
+__all__ = ["Event", "Released", "Report", "Room", "Walk", "Watch"]
+
+Tell = Callable[[Ref, Event], None]
+"""Takes an event; never blocks, never raises."""
+
+
+@dataclass
+class Walk:
+    """Runs passes of one room. `tell` hands events to the recorder.
+
+    It remembers, for each object, the events of the pass before: what is still so is not told again, and the first pass of
+    a process stays silent unless it changed something.
+    """
+
+    room: Room[Any, Any]
+    world: World
+    tell: Tell = lambda _ref, _event: None
+    _told: dict[Key, tuple[str, frozenset[Event]]] = field(default_factory=dict, init=False)
+
+    async def __call__(self, key: Key) -> Outcome:
+        """One pass.
+
+        Raises:
+            Conflict, Invalid: the pass looked at an old object; run it again.
+            MoorageError: a wire broke. Anything else is a bug.
+        """
+        obj = self.world.cache.get(self.room.kind.resource, key)
+        if obj is not None:
+            obj = await self._with_finalizer(obj)
+        if obj is None:
+            self._told.pop(key, None)
+            return Done()
+        try:
+            return await self._pass(key, obj)
+        except NotFound:
+            if await self.world.refresh(self.room.kind.resource, key) is None:
+                self._told.pop(key, None)
+                return Done()
+            raise
+
+    async def _pass(self, key: Key, obj: JsonObject) -> Outcome:
+        seen = await self.room.observe(self.world, key)
+        if seen is None:
+            return Done()
+        answer, seen, plans = await self._rounds(seen)
+        if isinstance(answer, Released):
+            self._announce(obj, answer.events, changed=True)
+            await self._without_finalizer(obj)
+            return Done()
+        report = self.room.report(seen, answer)
+        changed = await self._write_status(obj, report)
+        self._announce(obj, report.events, changed=changed or plans > 0)
+        return answer
+
+    async def _rounds(self, seen: Seen) -> tuple[Outcome | Released, Seen, int]:
+        room = cast("Room[Seen, Any]", self.room)
+        for plans in range(room.rounds):
+            answer = room.decide(seen)
+            if isinstance(answer, Done | Waiting | Stalled | Failed | Released):
+                return answer, seen, plans
+            seen = await room.apply(self.world, seen, answer)
+        answer = room.decide(seen)
+        if isinstance(answer, Done | Waiting | Stalled | Failed | Released):
+            return answer, seen, room.rounds
+        text = f"no end after {room.rounds} steps; the next one would be {type(answer).__name__}"
+        return Failed("TooManySteps", text), seen, room.rounds
+
+    # --- finalizers
+
+    async def _with_finalizer(self, obj: JsonObject) -> JsonObject | None:
+        """The object with our finalizer; a terminating one is left as it is."""
+        ours = self.room.finalizer
+        if ours is None or is_terminating(obj) or ours in _finalizers(obj):
+            return obj
+        return await self._edit_finalizers(obj, lambda stored: [*stored, ours])
+
+    async def _without_finalizer(self, obj: JsonObject) -> None:
+        ours = self.room.finalizer
+        if ours is not None and ours in _finalizers(obj):
+            await self._edit_finalizers(obj, lambda stored: [item for item in stored if item != ours])
+
+    async def _edit_finalizers(self, obj: JsonObject, edit: Callable[[list[str]], list[str]]) -> JsonObject | None:
+        """Patch the list, guarded by resourceVersion, so that foreign finalizers are never lost or brought back.
+
+        On a conflict the object is read again, a few times; None when it is gone.
+        """
+        rt, uid = self.room.kind.resource, obj["metadata"].get("uid")
+        for _ in range(4):
+            wanted = edit(_finalizers(obj))
+            if wanted == _finalizers(obj):
+                return obj
+            meta = {"resourceVersion": obj["metadata"].get("resourceVersion"), "finalizers": wanted}
+            key = Key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+            try:
+                return await self.world.patch(rt, key, {"metadata": meta})
+            except NotFound:
+                self.world.cache.forget(rt, key, str(uid or ""))
+                return None
+            except (Conflict, Invalid) as error:
+                refused = error
+            fresh = await self.world.refresh(rt, key)
+            if fresh is None or fresh["metadata"].get("uid") != uid:
+                return None
+            if is_terminating(fresh) and not is_terminating(obj):
+                return fresh
+            obj = fresh
+        raise refused
+
+    # --- status
+
+    async def _write_status(self, obj: JsonObject, report: Report) -> bool:
+        """One merge patch with what differs, for this very object (uid), or no request."""
+        obj = self._latest(obj)
+        meta = obj["metadata"]
+        patch = merge_patch(obj.get("status") or {}, wanted_status(obj, report, self.world.now().strftime(_TIME)))
+        if not patch:
+            return False
+        body = {"metadata": {"uid": meta["uid"]}, "status": patch}
+        key = Key(meta.get("namespace", ""), meta["name"])
+        await self.world.patch(self.room.kind.resource, key, body, subresource="status")
+        return True
+
+    def _latest(self, obj: JsonObject) -> JsonObject:
+        """What the cache holds by now for the same object; the pass may have written its metadata."""
+        key = Key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+        known = self.world.cache.get(self.room.kind.resource, key)
+        if known is None or known["metadata"].get("uid") != obj["metadata"].get("uid"):
+            return obj
+        return {**known, "metadata": {**known["metadata"], "generation": obj["metadata"].get("generation", 0)}}
+
+    # --- events
+
+    def _announce(self, obj: JsonObject, events: tuple[Event, ...], *, changed: bool) -> None:
+        ref = ref_of(obj)
+        known = self._told.get(ref.key)
+        before = known[1] if known is not None and known[0] == ref.uid else None
+        self._told[ref.key] = (ref.uid, frozenset(events))
+        if before is None and not changed:
+            return
+        for event in events:
+            if before is None or event not in before:
+                self.tell(event.regarding or ref, event)
+
+
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def wanted_status(obj: JsonObject, report: Report, now: str) -> JsonObject:
+    """The whole status after a report: stored fields, the report's over them, conditions merged.
+
+    `now` is RFC 3339 with whole seconds.
+    """
+    stored: JsonObject = obj.get("status") or {}
+    generation = int(obj["metadata"].get("generation", 0))
+    merged = conditions.merge(
+        conditions.from_wire(stored.get("conditions")), report.conditions, generation=generation, now=now
+    )
+    status = without_nulls({**stored, **report.status})
+    status["observedGeneration"] = generation
+    status["conditions"] = [item.to_wire() for item in merged]
+    return status
+
+
+def _finalizers(obj: JsonObject) -> list[str]:
+    return list(obj["metadata"].get("finalizers") or ())
