@@ -1,0 +1,92 @@
+"""The projection of all attached backends into one set of domain files.
+
+Enters: the backends that name a Keystone, with their Secrets. Leaves: files, and for each backend that is left out the reason.
+One bad backend never harms a sibling; the order of the backends never matters. Source: spec/keystone.md 4.5; decisions, Keystone 6.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from moorage.core.meta import JsonObject
+from moorage.keystone.backend.render import Fault, project
+
+from .seen import Attached
+
+BUDGET: Final = 1024 * 1024
+"""Bytes of data that one Secret may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A backend that is not projected. `fault`: a person must mend it, so an event says so."""
+
+    name: str
+    why: str
+    fault: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Domains:
+    """What is projected: files by data key, the backends behind them, and those that are left out."""
+
+    files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    attached: tuple[str, ...] = ()
+    left: tuple[Left, ...] = ()
+    total: int = 0
+
+
+def project_all(backends: Iterable[Attached]) -> Domains:
+    """The projection of these backends, by name; terminating ones are left out silently."""
+    ordered = sorted(backends, key=lambda item: item.name)
+    claims = Counter(item.domain.lower() for item in ordered)
+    files: dict[str, bytes] = {}
+    attached: list[str] = []
+    left: list[Left] = []
+    for item in ordered:
+        if item.terminating:
+            continue
+        found = _one(item, claims)
+        if isinstance(found, Left):
+            left.append(found)
+        elif (size := _size(files) + _size(found)) > BUDGET:
+            left.append(
+                Left(item.name, f"all domain files together would have {size} bytes, at most {BUDGET} fit", True)
+            )
+        else:
+            files.update(found)
+            attached.append(item.name)
+    return Domains(files, tuple(attached), tuple(left), sum(not item.terminating for item in ordered))
+
+
+def _one(item: Attached, claims: Mapping[str, int]) -> Mapping[str, bytes] | Left:
+    if claims[item.domain.lower()] > 1:
+        return Left(item.name, f'domain "{item.domain}" is claimed by more than one backend')
+    if not item.domain_ready:
+        return Left(item.name, f'domain "{item.domain}" is not ready')
+    found = project(item.backend, data_of(item.bind), data_of(item.ca))
+    if isinstance(found, Fault):
+        return Left(item.name, found.message, fault=True)
+    return found.files
+
+
+def _size(files: Mapping[str, bytes]) -> int:
+    return sum(map(len, files.values()))
+
+
+def data_of(secret: JsonObject | None) -> Mapping[str, bytes] | None:
+    """The decoded data of a Secret; None when it does not exist, a value that is no base64 is left out."""
+    if secret is None:
+        return None
+    decoded: dict[str, bytes] = {}
+    for key, value in (secret.get("data") or {}).items():
+        try:
+            decoded[key] = base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError):
+            continue
+    return decoded

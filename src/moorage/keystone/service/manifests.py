@@ -1,0 +1,231 @@
+"""Manifests of the children of a Keystone, apart from the content-hashed bundles.
+
+Enters: a declared Keystone and the names that belong to this pass. Leaves: wire objects, owned by the Keystone. Pure.
+Source: spec/keystone.md 1.3, 1.5; decisions, Keystone 15 and 19.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from moorage.core.digest import json_digest
+from moorage.core.meta import JsonObject, Ref, owner_reference
+
+from . import pods
+from .seen import Attached
+from .types import KIND, Keystone
+
+GATE: Final = "cobaltcore.c5c3.io/pod-spec-hash"
+"""Annotation of a Job: what it was run for. A Job of another gate is deleted and made anew."""
+BASE_LABEL: Final = "cobaltcore.c5c3.io/config-base"
+OPERATOR_NAMESPACE: Final = "moorage-system"
+_LDAP_PORTS: Final = {"ldap": 389, "ldaps": 636}
+
+
+def owner(keystone: Keystone) -> Ref:
+    """The Keystone as the owner of its children."""
+    return Ref(KIND.resource.api_version, KIND.kind, keystone.key, keystone.metadata.uid)
+
+
+def internal_endpoint(keystone: Keystone) -> str:
+    """URL of the Identity API inside the cluster."""
+    return f"http://{keystone.metadata.name}.{keystone.metadata.namespace}.svc.cluster.local:{pods.PORT}/v3"
+
+
+def public_endpoint(keystone: Keystone) -> str:
+    """URL of the Identity API for clients (decisions, Keystone 12)."""
+    return keystone.spec.bootstrap.public_endpoint or internal_endpoint(keystone)
+
+
+def connection_url(keystone: Keystone, user: str = "", password: str = "") -> str:
+    """The SQLAlchemy URL of the database; a secret, for the connection Secret only."""
+    database = keystone.spec.database
+    if database.embedded is not None:
+        return f"sqlite:///{pods.STATE}/keystone.sqlite"
+    driver = "postgresql+psycopg2" if database.engine == "PostgreSQL" else "mysql+pymysql"
+    suffix = "" if database.engine == "PostgreSQL" else "?charset=utf8"
+    host = f"[{database.host}]" if ":" in (database.host or "") else database.host
+    login = f"{quote(user, safe='')}:{quote(password, safe='')}"
+    return f"{driver}://{login}@{host}:{database.effective_port}/{database.database}{suffix}"
+
+
+def secret(keystone: Keystone, suffix: str, data: Mapping[str, str]) -> JsonObject:
+    """A Secret `<ks>-<suffix>` with these texts."""
+    encoded = {key: base64.b64encode(data[key].encode()).decode() for key in sorted(data)}
+    return {**_object(keystone, "v1", "Secret", f"-{suffix}"), "type": "Opaque", "data": encoded}
+
+
+def volume_claim(keystone: Keystone) -> JsonObject:
+    """The volume of an embedded database."""
+    embedded = keystone.spec.database.embedded
+    assert embedded is not None
+    spec: JsonObject = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": embedded.storage_size}}}
+    if embedded.storage_class_name is not None:
+        spec["storageClassName"] = embedded.storage_class_name
+    return {**_object(keystone, "v1", "PersistentVolumeClaim", "-data"), "spec": spec}
+
+
+def deployment(keystone: Keystone, mounts: pods.Mounts, connection: str) -> JsonObject:
+    """The Deployment of the API."""
+    spec = {
+        "replicas": keystone.spec.replicas,
+        "revisionHistoryLimit": 3,
+        "selector": {"matchLabels": pods.api_selector(keystone.metadata.name)},
+        "strategy": keystone.spec.pods.strategy or _STRATEGY,
+        "template": pods.api_template(keystone, mounts, connection),
+    }
+    return {**_object(keystone, "apps/v1", "Deployment"), "spec": spec}
+
+
+_STRATEGY: Final = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
+
+
+def service(keystone: Keystone) -> JsonObject:
+    """The Service in front of the API pods."""
+    port = {"name": "public", "port": pods.PORT, "targetPort": pods.PORT, "protocol": "TCP"}
+    spec = {"type": "ClusterIP", "selector": pods.api_selector(keystone.metadata.name), "ports": [port]}
+    return {**_object(keystone, "v1", "Service"), "spec": spec}
+
+
+def disruption_budget(keystone: Keystone) -> JsonObject:
+    """One pod stays; with a single replica a drain is not blocked. Pods of Jobs do not count."""
+    bound = {"minAvailable": 1} if keystone.spec.replicas > 1 else {"maxUnavailable": 1}
+    no_job = [{"key": "batch.kubernetes.io/job-name", "operator": "DoesNotExist"}]
+    chosen = {"matchLabels": pods.selector(keystone.metadata.name), "matchExpressions": no_job}
+    return {**_object(keystone, "policy/v1", "PodDisruptionBudget"), "spec": {**bound, "selector": chosen}}
+
+
+def network_policy(keystone: Keystone, backends: Iterable[Attached]) -> JsonObject | None:
+    """The NetworkPolicy around all pods, None when none is declared. Rules restrict ports, not destinations."""
+    wanted = keystone.spec.network_policy
+    if wanted is None:
+        return None
+    operator = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": OPERATOR_NAMESPACE}}}
+    sources = [peer.to_wire() for peer in wanted.ingress]
+    spec = {
+        "podSelector": {"matchLabels": pods.selector(keystone.metadata.name)},
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": [{"from": [*sources, operator], "ports": [_tcp(pods.PORT)]}],
+        "egress": [
+            {"ports": [{"protocol": "UDP", "port": 53}, _tcp(53)]},
+            {"ports": [_tcp(port) for port in sorted(_egress_ports(keystone, backends))]},
+            *(wanted.additional_egress or ()),
+        ],
+    }
+    return {**_object(keystone, "networking.k8s.io/v1", "NetworkPolicy"), "spec": spec}
+
+
+def _tcp(port: int) -> JsonObject:
+    return {"protocol": "TCP", "port": port}
+
+
+def _egress_ports(keystone: Keystone, backends: Iterable[Attached]) -> set[int]:
+    found = {443, 6443}
+    if keystone.spec.database.host is not None:
+        found.add(keystone.spec.database.effective_port)
+    servers = keystone.spec.cache.servers if keystone.spec.cache else None
+    for server in servers or ():
+        _, _, port = server.rpartition(":")
+        found.add(int(port) if port.isdigit() and 0 < int(port) < 65536 else 11211)
+    for item in backends:
+        if item.backend.spec.ldap is not None and not item.terminating:
+            found |= ldap_ports(item.backend.spec.ldap.url)
+    return found
+
+
+def ldap_ports(urls: str) -> set[int]:
+    """TCP ports of the directories in an `[ldap] url`, several separated by commas or blanks."""
+    found = set()
+    for url in filter(None, re.split(r"[,\s]+", urls)):
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            continue
+        if parts.scheme in _LDAP_PORTS:
+            found.add(port or _LDAP_PORTS[parts.scheme])
+    return found
+
+
+def db_sync(keystone: Keystone, config: str) -> JsonObject:
+    """The Job that brings the schema up to date. Attaching a backend does not change its gate (C15)."""
+    database = keystone.spec.database
+    where = [database.engine, database.host, database.effective_port, database.database, database.embedded is not None]
+    options = (keystone.spec.extra_config or {}).get("database", {})
+    gate = json_digest([keystone.spec.image.reference, where, options])
+    return _job(keystone, "db-sync", gate, pods.manage_template(keystone, config, ["db_sync"]))
+
+
+def credential_migrate(keystone: Keystone, config: str, version: str) -> JsonObject:
+    """The Job that encrypts all stored credentials with the primary key of repository `version`."""
+    template = pods.manage_template(keystone, config, ["credential_migrate"])
+    return _job(keystone, "credential-migrate", json_digest(["migrate", version]), template)
+
+
+def bootstrap(keystone: Keystone, config: str, version: str) -> JsonObject:
+    """The Job that makes administrator, region and endpoints; running it again changes nothing that is right.
+
+    Args:
+        version: uid and resourceVersion of the Secret that holds the password, so that a new password runs it again and
+            no hash of a password stands anywhere.
+    """
+    settings = keystone.spec.bootstrap
+    internal = internal_endpoint(keystone)
+    argv = [
+        "bootstrap",
+        f"--bootstrap-username={settings.admin_user}",
+        f"--bootstrap-region-id={settings.region}",
+        f"--bootstrap-admin-url={internal}",
+        f"--bootstrap-internal-url={internal}",
+        f"--bootstrap-public-url={public_endpoint(keystone)}",
+    ]
+    ref = {"name": f"{keystone.metadata.name}-bootstrap", "key": "password"}
+    env = [{"name": "OS_BOOTSTRAP_PASSWORD", "valueFrom": {"secretKeyRef": ref}}]
+    template = pods.manage_template(keystone, config, argv, env)
+    return _job(keystone, "bootstrap", json_digest([argv, version]), template)
+
+
+def trust_flush(keystone: Keystone, config: str) -> JsonObject | None:
+    """The CronJob that removes expired trusts, None when none is declared."""
+    wanted = keystone.spec.trust_flush
+    if wanted is None:
+        return None
+    template = pods.manage_template(keystone, config, ["trust_flush", *(wanted.args or ())])
+    spec = {
+        "schedule": wanted.schedule,
+        "suspend": wanted.suspend,
+        "concurrencyPolicy": "Forbid",
+        "successfulJobsHistoryLimit": 1,
+        "failedJobsHistoryLimit": 1,
+        "jobTemplate": {"spec": {"backoffLimit": 2, "template": template}},
+    }
+    return {**_object(keystone, "batch/v1", "CronJob", "-trust-flush"), "spec": spec}
+
+
+def _job(keystone: Keystone, suffix: str, gate: str, template: JsonObject) -> JsonObject:
+    job = _object(keystone, "batch/v1", "Job", f"-{suffix}")
+    job["metadata"]["annotations"] = {GATE: gate}
+    return {**job, "spec": {"backoffLimit": 4, "template": template}}
+
+
+def gate_of(job: JsonObject) -> str:
+    """What a live Job was run for."""
+    gate: str = (job["metadata"].get("annotations") or {}).get(GATE, "")
+    return gate
+
+
+def _object(keystone: Keystone, api_version: str, kind: str, suffix: str = "") -> JsonObject:
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {
+            "name": keystone.metadata.name + suffix,
+            "namespace": keystone.metadata.namespace,
+            "labels": pods.labels(keystone.metadata.name),
+            "ownerReferences": [owner_reference(owner(keystone))],
+        },
+    }

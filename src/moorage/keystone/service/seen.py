@@ -1,0 +1,204 @@
+"""The snapshot of one pass over a Keystone, and questions about it.
+
+Enters: what `observe.py` read. Leaves: frozen values that decide, render and report look at. It reads nothing itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, Literal
+
+from moorage.core.conditions import Condition
+from moorage.core.meta import JsonObject, Key, ResourceType, controlled_by, is_terminating
+from moorage.keystone.backend.types import KeystoneIdentityBackend
+
+from .types import Keystone
+
+if TYPE_CHECKING:
+    from .render import Wanted
+
+SECRET: Final = ResourceType("", "v1", "Secret", "secrets")
+CONFIG_MAP: Final = ResourceType("", "v1", "ConfigMap", "configmaps")
+SERVICE: Final = ResourceType("", "v1", "Service", "services")
+PVC: Final = ResourceType("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+DEPLOYMENT: Final = ResourceType("apps", "v1", "Deployment", "deployments")
+JOB: Final = ResourceType("batch", "v1", "Job", "jobs")
+CRON_JOB: Final = ResourceType("batch", "v1", "CronJob", "cronjobs")
+PDB: Final = ResourceType("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+NETWORK_POLICY: Final = ResourceType("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
+OWNED: Final = (SECRET, CONFIG_MAP, SERVICE, PVC, DEPLOYMENT, JOB, CRON_JOB, PDB, NETWORK_POLICY)
+"""The kinds of our children, named here because pure doors do not import `moorage.kube`."""
+
+
+class SecretFault(ValueError):
+    """A Secret that cannot be used: which one and why, never a value."""
+
+
+def secret_text(secret: JsonObject | None, name: str, key: str) -> str:
+    """The text of one data key, trailing CR and LF trimmed (the `--from-file` habit; decisions Keystone 6).
+
+    Raises:
+        SecretFault: the Secret or the key is missing or empty, or the value is no single line of text.
+    """
+    if secret is None:
+        raise SecretFault(f'Secret "{name}" does not exist')
+    try:
+        raw = base64.b64decode((secret.get("data") or {}).get(key) or "").decode()
+    except (binascii.Error, UnicodeDecodeError):
+        raise SecretFault(f'Secret "{name}", key "{key}": not UTF-8 text') from None
+    text = raw.rstrip("\r\n")
+    if not text:
+        raise SecretFault(f'Secret "{name}" has no "{key}"')
+    if any(ord(char) < 32 or ord(char) == 127 for char in text):
+        raise SecretFault(f'Secret "{name}", key "{key}": holds a control character')
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """One backend that names this Keystone, with the Secrets that its projection needs (None: absent)."""
+
+    backend: KeystoneIdentityBackend
+    bind: JsonObject | None = field(default=None, repr=False)
+    ca: JsonObject | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.backend.metadata.name
+
+    @property
+    def domain(self) -> str:
+        return self.backend.spec.domain.name
+
+    @property
+    def terminating(self) -> bool:
+        return bool(self.backend.metadata.deletion_timestamp)
+
+    @property
+    def domain_ready(self) -> bool:
+        return any(c.type == "DomainReady" and c.status == "True" for c in self.backend.status.conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """All that the children are made from."""
+
+    keystone: Keystone
+    database: JsonObject | None = field(default=None, repr=False)
+    admin: JsonObject | None = field(default=None, repr=False)
+    policy: JsonObject | None = None
+    backends: tuple[Attached, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """One look at the Identity API. `reason` is that of KeystoneAPIReady."""
+
+    ok: bool
+    reason: str
+    message: str
+    at: datetime
+
+
+Step = Literal[
+    "DBConnectionSecret", "Config", "FernetKeys", "CredentialKeys", "NetworkPolicy",
+    "Database", "Deployment", "Prune", "HealthCheck", "Bootstrap", "TrustFlush",
+]  # fmt: skip
+"""Sub-reconcilers, named as in the metrics of spec/keystone.md 6."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One pass: inputs, what they call for, the children that live, and what this pass has done already.
+
+    Args:
+        live: children by (kind, name), ours and those that merely carry a name of ours.
+        done: steps of this pass whose writes have been made; they are not asked for again.
+        health: the newest answer of the API, None before the first.
+    """
+
+    inputs: Inputs
+    wanted: Wanted
+    now: datetime
+    stored: tuple[Condition, ...] = ()
+    live: Mapping[tuple[str, str], JsonObject] = field(default_factory=dict, repr=False)
+    done: frozenset[Step] = frozenset()
+    health: Health | None = None
+    namespace_ends: bool = False
+
+    @property
+    def keystone(self) -> Keystone:
+        return self.inputs.keystone
+
+    @property
+    def key(self) -> Key:
+        return self.inputs.keystone.key
+
+    @property
+    def name(self) -> str:
+        return self.inputs.keystone.metadata.name
+
+    def child(self, kind: ResourceType, name: str) -> JsonObject | None:
+        """The live object of that kind and name, or None."""
+        return self.live.get((kind.kind, name))
+
+    def owns(self, obj: JsonObject) -> bool:
+        """Whether this Keystone controls a live object."""
+        return controlled_by(obj, self.inputs.keystone.metadata.uid)
+
+    def after(self, step: Step, written: Mapping[tuple[str, str], JsonObject | None]) -> Seen:
+        """The snapshot once a step is done: answers noted, None for what was deleted."""
+        live = {**self.live, **{key: obj for key, obj in written.items() if obj is not None}}
+        for key, obj in written.items():
+            if obj is None:
+                live.pop(key, None)
+        return replace(self, live=live, done=self.done | {step})
+
+
+def rolled_out(deployment: JsonObject | None) -> bool:
+    """Whether every replica runs the newest template and no old one is left (spec/keystone.md 4.3)."""
+    if deployment is None:
+        return False
+    status = deployment.get("status") or {}
+    wanted = deployment["spec"].get("replicas", 1)
+    counts = {status.get(name, 0) for name in ("updatedReplicas", "readyReplicas", "replicas")}
+    current = status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0)
+    return bool(current and counts == {wanted})
+
+
+def mounted_domains(deployment: JsonObject | None) -> str | None:
+    """Name of the Secret behind the volume `domains` of the pod template, None without one."""
+    if deployment is None:
+        return None
+    for volume in deployment["spec"]["template"]["spec"].get("volumes") or ():
+        if volume["name"] == "domains":
+            name: str = volume["secret"]["secretName"]
+            return name
+    return None
+
+
+JobState = Literal["absent", "ending", "running", "complete", "failed"]
+
+
+def job_state(job: JsonObject | None) -> JobState:
+    """Where a Job stands."""
+    if job is None:
+        return "absent"
+    if is_terminating(job):
+        return "ending"
+    found = {c["type"] for c in (job.get("status") or {}).get("conditions") or () if c["status"] == "True"}
+    if "Complete" in found:
+        return "complete"
+    return "failed" if "Failed" in found else "running"
+
+
+def failed_since(job: JsonObject) -> datetime | None:
+    """When a Job failed for good; None when its status does not say."""
+    for condition in job["status"].get("conditions") or ():
+        if condition["type"] == "Failed" and condition.get("lastTransitionTime"):
+            return datetime.fromisoformat(condition["lastTransitionTime"].replace("Z", "+00:00"))
+    return None
