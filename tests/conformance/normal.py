@@ -1,0 +1,91 @@
+"""Takes out of an answer what may differ between two right servers: identities, times, addresses, tokens.
+
+Enters: decoded answers of one case, in order. Leaves: the same trees with names such as `<uid 1>`: the same thing has the same name
+throughout a case, so "the version did not change" and "the owner is that object" are still compared.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_TIME = re.compile(r"\b20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_FIXED = re.compile(r"\b20(2[0-4]|9\d)-")
+_TOKEN = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+")
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?")
+_IP = re.compile(r"\b10\.0\.0\.\d+\b(?!/)")
+_AGE = re.compile(r"(?<=\s)(\d+[smh])+(?=\s|$)|<invalid>")
+LONG = 3000
+
+
+class Normaliser:
+    """Names given so far in one case."""
+
+    def __init__(self, replaced: dict[str, str]) -> None:
+        self._replaced = replaced
+        self._uids: dict[str, str] = {}
+        self._versions: dict[str, str] = {}
+        self._stems: list[str] = []
+
+    def expect(self, body: Any) -> None:
+        """A request that lets the server choose a name: that name is random wherever it stands from now on."""
+        meta = body.get("metadata") if isinstance(body, dict) else None
+        if isinstance(meta, dict) and isinstance(stem := meta.get("generateName"), str) and stem and stem not in self._stems:
+            self._stems.append(stem)
+
+    def text(self, text: str) -> str:
+        """One string."""
+        for found, name in self._replaced.items():
+            text = text.replace(found, name)
+        for stem in self._stems:
+            text = re.sub(rf"\b{re.escape(stem)}[bcdfghjklmnpqrstvwxz2456789]{{5}}\b", f"{stem}<random>", text)
+        text = _CERTIFICATE.sub("<certificate>", text)
+        text = _UUID.sub(lambda m: self._uids.setdefault(m[0], f"<uid {len(self._uids) + 1}>"), text)
+        text = _TIME.sub(lambda m: m[0] if _FIXED.match(m[0]) else "<time>", text)
+        text = _IP.sub("<ip>", _TOKEN.sub("<token>", text))
+        return text if len(text) <= LONG else f"<{len(text)} characters>"
+
+    def _version(self, version: str) -> str:
+        return self._versions.setdefault(version, f"<version {len(self._versions) + 1}>")
+
+    def tree(self, value: Any) -> Any:
+        """A whole answer."""
+        return self._walk(value)
+
+    def _walk(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self._walk(item) for item in value]
+        if isinstance(value, dict):
+            return self._object(value)
+        return value
+
+    def _object(self, value: dict[str, Any]) -> dict[str, Any]:
+        out = {self.text(key): self._walk(item) for key, item in value.items()}
+        meta = value.get("metadata")
+        if isinstance(meta, dict) and isinstance(meta.get("resourceVersion"), str):
+            known = meta.get("uid") or meta.get("name")
+            version = meta["resourceVersion"]
+            out["metadata"]["resourceVersion"] = self._version(version) if known else ("<version>" if version else "")
+        if isinstance(meta, dict) and meta.get("continue"):
+            out["metadata"]["continue"] = "<continue>"
+        if value.get("kind") == "Table":
+            self._table(out)
+        return out
+
+    def _table(self, table: dict[str, Any]) -> None:
+        ages = [i for i, column in enumerate(table.get("columnDefinitions") or []) if column.get("name") in _TIMED]
+        for row in table.get("rows") or []:
+            for i in ages:
+                if i < len(row.get("cells", [])):
+                    row["cells"][i] = "<age>"
+
+    def terminal(self, text: str) -> str:
+        """What a command printed: ages and the width of columns are not compared."""
+        lines = [re.sub(r" {2,}|\t+", "  ", line.rstrip()) for line in _AGE.sub("<age>", self.text(text)).splitlines()]
+        return "\n".join(lines)
+
+
+_TIMED = {"Age", "Last Seen", "First Seen", "Duration"}

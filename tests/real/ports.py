@@ -1,0 +1,53 @@
+"""Free loopback ports, and proof that a port is held by the process that we started.
+
+Enters: addresses, pids. Leaves: numbers and facts of this machine's /proc. It must not talk to anything on a port.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    """A TCP port that nobody listens on now; another process may take it, so check with `holds` after the start."""
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+def _listening(port: int) -> set[str]:
+    """Socket inodes that listen on the port, over both address families."""
+    inodes = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            cells = line.split()
+            if cells[3] == "0A" and int(cells[1].rsplit(":", 1)[1], 16) == port:
+                inodes.add(cells[9])
+    return inodes
+
+
+def _family(pid: int) -> list[int]:
+    """The process and its descendants."""
+    members = [pid]
+    for member in members:
+        for task in Path(f"/proc/{member}/task").glob("*/children"):
+            try:
+                members += [int(child) for child in task.read_text().split()]
+            except OSError:
+                continue
+    return members
+
+
+def holds(pid: int, port: int) -> bool:
+    """Whether the process, or a child of it, is the one that listens on the port."""
+    inodes = {f"socket:[{inode}]" for inode in _listening(port)}
+    for member in _family(pid):
+        try:
+            entries = os.listdir(f"/proc/{member}/fd")
+            if any(os.readlink(f"/proc/{member}/fd/{entry}") in inodes for entry in entries):
+                return True
+        except OSError:
+            continue
+    return False
