@@ -129,11 +129,11 @@ class FieldSet:
         return FieldSet(self.members & {element}, {element: below} if below else {})
 
     def paths(self) -> Iterator[Path]:
-        """All paths, in wire order; a parent comes before what is below it."""
-        for element in sorted(self.members | self.children.keys(), key=_sort_key):
-            if element in self.members:
-                yield (element,)
-            for below in self.children[element].paths() if element in self.children else ():
+        """All paths: those that end here first, then what lies below, each in wire order."""
+        for element in sorted(self.members, key=_sort_key):
+            yield (element,)
+        for element in sorted(self.children, key=_sort_key):
+            for below in self.children[element].paths():
                 yield (element, *below)
 
     def to_wire(self) -> JsonObject:

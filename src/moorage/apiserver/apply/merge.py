@@ -9,11 +9,12 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from moorage.apiserver.apply.compare import Difference, difference
 from moorage.apiserver.apply.fieldset import FieldSet
+from moorage.apiserver.apply.fitting import misfit_text, misfits
 from moorage.apiserver.apply.managers import APPLY, BEFORE_FIRST_APPLY, UPDATE, Manager, Managers, Owned, encode
 from moorage.apiserver.apply.ownership import (
     UNOWNED,
@@ -86,12 +87,15 @@ def apply_object(
     write = _Write(Manager(manager, APPLY, subresource), types, applied["apiVersion"], now)
     stored = _stored(live, applied)
     managers = _managers(live, write)
+    before = managers.get(write.manager)
     ignored = ignored_fields(types, subresource)
     wanted = remove(types.root, applied, ignored)
+    if complaints := list(misfits(types.root, applied)):
+        raise ApplyInvalid(f"failed to create typed patch object ({_title(applied)}): {misfit_text(complaints)}")
     try:
         merged, managers, changed = _applied(stored, wanted, write, managers)
     except BadValue as bad:
-        raise ApplyInvalid(f"failed to create typed patch object ({_title(applied)}): {bad}") from bad
+        raise ApplyInvalid(f"failed to create typed live object ({_title(applied)}): {bad}") from bad
     changed = changed.outside(ignored)
     found = conflicts_of(managers, changed.taken, write.manager)
     if found and not force:
@@ -99,6 +103,7 @@ def apply_object(
     managers = cleaned(hand_over(managers, changed, write.manager))
     if not changed:
         merged = stored
+        managers = _undated(managers, write.manager, before)
     made = copy.deepcopy(merged)
     if live is not None:
         _note_last_applied(made, applied, write)
@@ -106,6 +111,13 @@ def apply_object(
     if not made["metadata"]["managedFields"]:
         del made["metadata"]["managedFields"]
     return settled(live, made)
+
+
+def _undated(managers: Managers, manager: Manager, before: Owned | None) -> Managers:
+    """An apply that changes no field keeps the time of the manager's last one, if there was one."""
+    if manager not in managers:
+        return managers
+    return {**managers, manager: replace(managers[manager], time=before.time if before is not None else "")}
 
 
 def _stored(live: JsonObject | None, applied: JsonObject) -> JsonObject:

@@ -55,7 +55,7 @@ def resolve(schema: Mapping[str, Any], definitions: Mapping[str, JsonObject]) ->
         KeyError: the reference leads nowhere.
     """
     rest = dict(schema)
-    parts = rest.get("allOf") or ()
+    parts: list[JsonObject] = rest.get("allOf") or []
     ref = rest.pop("$ref", None)
     if ref is None and len(parts) == 1 and "$ref" in parts[0]:
         ref = parts[0]["$ref"]
@@ -98,6 +98,12 @@ class TypeNode:
         """The type of a list's items, or of the values of a map without declared fields."""
         found = self.schema.get("items") if self.shape == "list" else self.schema.get("additionalProperties")
         return TypeNode(found, self._definitions) if isinstance(found, dict) and found else ANY
+
+    @cached_property
+    def closed(self) -> bool:
+        """Whether fields that are not declared are errors."""
+        loose = ("additionalProperties", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource")
+        return self.shape == "map" and bool(self.fields) and not any(self.schema.get(name) for name in loose)
 
     def child(self, name: str) -> TypeNode:
         """The type of a declared field, else of any value of the map."""

@@ -72,7 +72,7 @@ def index_items(node: TypeNode, items: Any, path: Path, *, unique: bool = False)
 
 
 def fields_of(node: TypeNode, value: Any) -> FieldSet:
-    """The fields that an applied configuration sets.
+    """The fields that a value sets.
 
     Raises:
         BadValue: an associative list has duplicates or items without keys.
@@ -117,25 +117,27 @@ def merge(node: TypeNode, live: Any, applied: Any, path: Path = ()) -> Any:
 
 
 def _merge_list(node: TypeNode, live: Any, applied: Any, path: Path) -> list[Any]:
-    """Applied items keep their order; live items that were not applied keep their place between the shared ones."""
+    """Applied items keep their order; live items that were not applied come as early as the shared ones allow."""
     left, right = index_items(node, live, path), index_items(node, applied, path)
     shared = [element for element in right if element in left]
-    ahead, merged = list(left), []
-    for element, item in right.items():
-        if shared and element == shared[0]:
-            shared.pop(0)
-            if element in ahead:
-                merged += [left[other] for other in ahead[: ahead.index(element)] if other not in right]
-                ahead = ahead[ahead.index(element) + 1 :]
-        elif not shared:
-            merged += [left[other] for other in ahead if other not in right]
-            ahead = []
-        merged.append(merge(node.item, left.get(element, ABSENT), item, (*path, element)))
-    return merged + [left[other] for other in ahead if other not in right]
+    ahead, behind, order = list(left), list(right), list[str]()
+    while ahead or behind:
+        first = ahead[0] if ahead else None
+        if first is not None and first not in right:
+            order.append(ahead.pop(0))
+        elif first is not None and shared and first != shared[0]:
+            ahead.pop(0)
+        else:
+            element = behind.pop(0) if behind else None
+            shared = shared[1:] if shared and element == shared[0] else shared
+            ahead = ahead[1:] if element is None or element == first else ahead
+            order += [] if element is None else [element]
+    items = ((element, left.get(element, ABSENT), right.get(element, ABSENT)) for element in order)
+    return [merge(node.item, old, new, (*path, element)) for element, old, new in items]
 
 
 def remove(node: TypeNode, value: Any, gone: FieldSet, path: Path = ()) -> Any:
-    """The value without the fields of a set."""
+    """The value without the fields of a set; a map or list of which nothing is left becomes null, as on Kubernetes."""
     shape = shape_of(node, value)
     if not value or not gone or is_one_value(node, shape):
         return value
@@ -146,14 +148,14 @@ def remove(node: TypeNode, value: Any, gone: FieldSet, path: Path = ()) -> Any:
             if element not in gone.members:
                 deeper = gone.children.get(element)
                 kept[name] = below if deeper is None else remove(node.child(name), below, deeper, (*path, element))
-        return kept
+        return kept or None
     items = []
     for item in value:
         element = item_element(node, item, path)
         if element not in gone.members:
             deeper = gone.children.get(element)
             items.append(item if deeper is None else remove(node.item, item, deeper, (*path, element)))
-    return items
+    return items or None
 
 
 def with_named(node: TypeNode, fields: FieldSet) -> FieldSet:
