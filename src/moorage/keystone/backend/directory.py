@@ -1,0 +1,230 @@
+"""Asks a directory whether Keystone's declared settings would work there: address, TLS, bind, base DN, a few users.
+
+Enters: a target. Leaves: a Directory, which is informational: it never blocks and never counts for Ready (decisions,
+Keystone 20). It writes nothing, never prints a password, and runs off the event loop with bounded timeouts. Results are
+kept for a while, so a pass over an unchanged backend asks nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from urllib.parse import urlsplit
+
+from ldap3 import BASE, LEVEL, NONE, SIMPLE, SUBTREE, Connection, Server, Tls
+from ldap3.core.exceptions import LDAPException, LDAPNoSuchObjectResult, LDAPOperationResult, LDAPSocketOpenError
+
+from moorage.core.meta import Key
+from moorage.core.secret import SecretText
+from moorage.keystone.identity_errors import clean
+
+from .ldap import BindCredentials
+from .ldap_options import TRUE_WORDS
+from .seen import Directory
+from .types import Ldap
+
+CONNECT_TIMEOUT: Final = 3.0
+ANSWER_TIMEOUT: Final = 5.0
+PATIENCE: Final = 2.0
+"""Seconds that a pass waits for a probe; a slower one is read by the next pass."""
+FRESH: Final = timedelta(minutes=5)
+FRESH_FAILURE: Final = timedelta(seconds=50)
+SAMPLE: Final = 10
+_CONCURRENT: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where and as whom to ask. `addresses` gives the address that a host name has for Keystone."""
+
+    urls: tuple[str, ...]
+    start_tls: bool
+    verify: bool
+    ca: bytes | None
+    user: str
+    password: SecretText
+    base: str
+    query: str
+    subtree: bool
+    addresses: tuple[tuple[str, str], ...] = ()
+
+
+def target_of(ldap: Ldap, extra: dict[str, str], credentials: BindCredentials, ca: bytes | None) -> Target:
+    """The probe that belongs to a declaration, with the options that change how Keystone connects and searches."""
+    users = ldap.users
+    query = (
+        f"(&{users.filter or ''}(objectClass={users.object_class or 'inetOrgPerson'})({users.id_attribute or 'cn'}=*))"
+    )
+    return Target(
+        urls=tuple(part.strip() for part in ldap.url.split(",")),
+        start_tls=extra.get("use_tls", "").lower() in TRUE_WORDS,
+        verify=extra.get("tls_req_cert", "demand") == "demand",
+        ca=ca,
+        user=credentials.username,
+        password=SecretText(credentials.password),
+        base=users.tree_dn,
+        query=query,
+        subtree=extra.get("query_scope") == "sub",
+    )
+
+
+def probe(target: Target) -> Directory:
+    """Try each address until one answers; blocks for a few seconds at most for each."""
+    found = Directory("Unknown", "ProbeNotPossible", "no address is declared")
+    for url in target.urls:
+        found = _probe(target, url)
+        if found.reason not in ("AddressUnreachable", "TLSFailed"):
+            break
+    return found
+
+
+def _probe(target: Target, url: str) -> Directory:
+    stage = "AddressUnreachable"
+    try:
+        connection = _connection(target, url)
+        try:
+            connection.open(read_server_info=False)
+            stage = "TLSFailed"
+            if target.start_tls:
+                connection.start_tls(read_server_info=False)
+            stage = "BindFailed"
+            connection.bind(read_server_info=False)
+            stage = "SearchFailed"
+            return _search(connection, target)
+        finally:
+            with suppress(LDAPException, OSError):
+                connection.unbind()
+    except LDAPNoSuchObjectResult:
+        return Directory("False", "BaseDNNotFound", f"{url}: base DN {target.base} does not exist, or may not be read")
+    except (LDAPException, OSError, ValueError) as error:
+        return Directory("False", _stage_of(error, stage), f"{url}: {_sentence(error, target)}")
+
+
+def _connection(target: Target, url: str) -> Connection:
+    parts = urlsplit(url)
+    host, secure = parts.hostname or "", parts.scheme == "ldaps"
+    tls = Tls(
+        validate=ssl.CERT_REQUIRED if target.verify else ssl.CERT_NONE,
+        ca_certs_data=target.ca.decode("utf-8", "replace") if target.ca else None,
+        valid_names=[host],
+        sni=host,
+    )
+    server = Server(
+        dict(target.addresses).get(host, host),
+        port=parts.port or (636 if secure else 389),
+        use_ssl=secure,
+        tls=tls,
+        get_info=NONE,
+        connect_timeout=CONNECT_TIMEOUT,
+    )
+    return Connection(
+        server,
+        target.user,
+        target.password.reveal(),
+        authentication=SIMPLE,
+        receive_timeout=ANSWER_TIMEOUT,
+        raise_exceptions=True,
+        read_only=True,
+    )
+
+
+def _search(connection: Connection, target: Target) -> Directory:
+    connection.search(target.base, "(objectClass=*)", BASE, attributes=["1.1"])
+    connection.raise_exceptions = False
+    scope = SUBTREE if target.subtree else LEVEL
+    connection.search(target.base, target.query, scope, attributes=["1.1"], size_limit=SAMPLE)
+    code, name = connection.result["result"], connection.result["description"]
+    if code not in (0, 4):
+        return Directory("False", "SearchFailed", f"searching users below {target.base}: {clean(str(name))}")
+    count = sum(item.get("type") == "searchResEntry" for item in connection.response or ())
+    many = f"{SAMPLE} or more" if count >= SAMPLE else "no" if count == 0 else str(count)
+    users = "user" if count == 1 else "users"
+    return Directory("True", "DirectoryAnswers", f"bind works and {many} {users} stand below {target.base}")
+
+
+def _stage_of(error: Exception, stage: str) -> str:
+    wrapped = isinstance(error, LDAPSocketOpenError) and "ssl" in str(error).lower()
+    return "TLSFailed" if wrapped else stage
+
+
+def _sentence(error: Exception, target: Target) -> str:
+    if isinstance(error, LDAPOperationResult):
+        text = f"{error.description} {error.message or ''}".strip()
+    else:
+        text = str(error) or type(error).__name__
+    return clean(text, (target.password.reveal(),))
+
+
+@dataclass
+class _Entry:
+    target: Target
+    result: Directory | None = None
+    at: datetime | None = None
+    running: asyncio.Task[Directory] | None = None
+
+    def is_fresh(self, now: datetime) -> bool:
+        if self.result is None or self.at is None:
+            return False
+        return now - self.at < (FRESH if self.result.status == "True" else FRESH_FAILURE)
+
+
+class Probes:
+    """The last result for each backend; at most four probes run at once."""
+
+    def __init__(self, work: Callable[[Target], Directory] = probe) -> None:
+        self._work = work
+        self._entries: dict[Key, _Entry] = {}
+        self._gate = asyncio.Semaphore(_CONCURRENT)
+
+    def forget(self, key: Key) -> None:
+        """The backend is gone."""
+        self._entries.pop(key, None)
+
+    async def look(self, key: Key, target: Target, now: Callable[[], datetime]) -> Directory:
+        """The result for this target: a fresh one, one that comes within two seconds, or the last one there is."""
+        entry = self._entries.get(key)
+        if entry is None or entry.target != target:
+            entry = self._entries[key] = _Entry(target)
+        if entry.is_fresh(now()) and entry.result is not None:
+            return entry.result
+        if entry.running is None:
+            entry.running = asyncio.create_task(self._run(target))
+        done, _ = await asyncio.wait({entry.running}, timeout=PATIENCE)
+        if done:
+            entry.result, entry.at, entry.running = entry.running.result(), now(), None
+        return entry.result or Directory("Unknown", "ProbePending", "the directory has not answered yet")
+
+    async def _run(self, target: Target) -> Directory:
+        async with self._gate:
+            return await _off_loop(lambda: self._work(target))
+
+
+async def _off_loop(work: Callable[[], Directory]) -> Directory:
+    """In a daemon thread of its own: a directory that hangs never delays the end of the process."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Directory] = loop.create_future()
+
+    def settle(found: Directory) -> None:
+        if not answer.done():
+            answer.set_result(found)
+
+    def run() -> None:
+        found = _guarded(work)
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, found)
+
+    threading.Thread(target=run, name="directory-probe", daemon=True).start()
+    return await answer
+
+
+def _guarded(work: Callable[[], Directory]) -> Directory:
+    try:
+        return work()
+    except Exception as error:  # noqa: BLE001  a probe is informational: whatever goes wrong in the library ends here
+        return Directory("Unknown", "ProbeNotPossible", f"the probe failed ({type(error).__name__})")

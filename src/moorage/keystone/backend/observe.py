@@ -1,0 +1,210 @@
+"""Reads everything that one pass over a backend needs; writes nothing.
+
+Enters: the world and a key. Leaves: a snapshot. Objects of Kubernetes come from the shared cache, so a steady pass sends
+one request to Keystone (the domain by its id) and a login only when no token is left. Source: spec/keystone.md 4.1, 4.3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+from moorage.core import conditions
+from moorage.core.meta import JsonObject, Key, is_terminating
+from moorage.core.secret import SecretText
+from moorage.keystone.identity import Identity, IdentityError, Login, Tokens, internal_url
+from moorage.keystone.service.types import KIND as KEYSTONE
+from moorage.kube.resources import DEPLOYMENTS, SECRETS
+from moorage.net.sessions import Sessions
+from moorage.runtime.projection import rolled_out
+from moorage.runtime.world import World
+
+from .directory import Probes, Target, target_of
+from .render import Fault, Projected, Projection, conf_key, credentials, project
+from .seen import Directory, KeystoneFacts, Lookup, Mount, Seen, Unknown, own_ids
+from .types import KIND, KeystoneIdentityBackend
+
+Data = Mapping[str, bytes]
+VOLUME: Final = "domains"
+"""Volume of the Keystone pods that holds the projected files."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What outlives a pass: tokens and the last probes. One for each World."""
+
+    tokens: Tokens
+    probes: Probes
+
+
+_MEMORIES: WeakKeyDictionary[Sessions, Memory] = WeakKeyDictionary()
+
+
+def memory_of(world: World) -> Memory:
+    """The memory that belongs to this world."""
+    found = _MEMORIES.get(world.http)
+    if found is None:
+        found = _MEMORIES[world.http] = Memory(Tokens(world.now), Probes())
+    return found
+
+
+async def observe(world: World, key: Key) -> Seen | None:
+    """The snapshot of one backend, None when it is gone."""
+    obj = world.cache.get(KIND.resource, key)
+    if obj is None:
+        memory_of(world).probes.forget(key)
+        return None
+    backend = KIND.parse(obj)
+    bind, ca = _referenced(world, backend)
+    wanted = project(backend, bind, ca)
+    seen = Seen(backend, _keystone(world, backend), wanted, _mount(world, backend, wanted))
+    seen = _with_identity(world, seen)
+    lookup, directory = await asyncio.gather(_lookup(seen), _directory(world, backend, bind, ca))
+    return replace(seen, lookup=lookup, directory=directory)
+
+
+# --- Kubernetes
+
+
+def _keystone(world: World, backend: KeystoneIdentityBackend) -> KeystoneFacts | None:
+    name = backend.spec.keystone_ref.name
+    obj = world.cache.get(KEYSTONE.resource, Key(backend.metadata.namespace, name))
+    if obj is None:
+        return None
+    bootstrap = obj["spec"]["bootstrap"]
+    api = conditions.find(conditions.from_wire((obj.get("status") or {}).get("conditions")), "KeystoneAPIReady")
+    return KeystoneFacts(
+        name=name,
+        terminating=is_terminating(obj),
+        api_ready=api is not None and api.is_true,
+        api_message=api.message if api else "",
+        admin_user=bootstrap.get("adminUser", "admin"),
+        admin_secret=bootstrap["adminPasswordSecretRef"]["name"],
+    )
+
+
+def _data(world: World, namespace: str, name: str) -> Data | None:
+    """The decoded data of a Secret, None when there is none."""
+    secret = world.cache.get(SECRETS, Key(namespace, name))
+    return None if secret is None else decoded(secret)
+
+
+def decoded(secret: JsonObject) -> dict[str, bytes]:
+    """Secret data as bytes; a value that is no base64 is left out, as if its key were missing."""
+    found = {}
+    for key, value in (secret.get("data") or {}).items():
+        try:
+            found[key] = base64.b64decode(value or "", validate=True)
+        except (binascii.Error, ValueError):
+            continue
+    return found
+
+
+def _referenced(world: World, backend: KeystoneIdentityBackend) -> tuple[Data | None, Data | None]:
+    ldap, namespace = backend.spec.ldap, backend.metadata.namespace
+    if ldap is None:
+        return None, None
+    bind = _data(world, namespace, ldap.bind_credentials_secret_ref.name)
+    return bind, _data(world, namespace, ldap.tls.ca_bundle_secret_ref.name) if ldap.tls else None
+
+
+def _mount(world: World, backend: KeystoneIdentityBackend, wanted: Projection) -> Mount:
+    namespace = backend.metadata.namespace
+    deployment = world.cache.get(DEPLOYMENTS, Key(namespace, backend.spec.keystone_ref.name))
+    if deployment is None:
+        return Mount(exists=False, carries=False, current=False, rolled_out=False)
+    secret = _mounted_secret(deployment)
+    data = _data(world, namespace, secret) if secret else {}
+    current = data is not None and isinstance(wanted, Projected) and wanted.stands_in(data)
+    carries = data is None or conf_key(backend.spec.domain.name) in data
+    return Mount(True, carries, current, rolled_out(deployment))
+
+
+def _mounted_secret(deployment: JsonObject) -> str:
+    for volume in deployment["spec"]["template"]["spec"].get("volumes") or ():
+        if volume["name"] == VOLUME:
+            return str((volume.get("secret") or {}).get("secretName", ""))
+    return ""
+
+
+# --- Keystone
+
+
+def _with_identity(world: World, seen: Seen) -> Seen:
+    """The client for this pass, or why there is no password for it."""
+    keystone = seen.keystone
+    if keystone is None:
+        return seen
+    namespace = seen.backend.metadata.namespace
+    password, fault = _password(_data(world, namespace, keystone.admin_secret), keystone.admin_secret)
+    if fault:
+        return replace(seen, admin_fault=fault)
+    login = Login(internal_url(keystone.name, namespace), keystone.admin_user, SecretText(password))
+    return replace(seen, identity=Identity(world.http.get("keystone"), login, memory_of(world).tokens))
+
+
+def _password(data: Data | None, name: str) -> tuple[str, str]:
+    """The password, or what is wrong with the Secret."""
+    if data is None:
+        return "", f"admin Secret {name} does not exist"
+    try:
+        password = data.get("password", b"").decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        return "", f"key password of admin Secret {name} is not UTF-8 text"
+    return password, "" if password else f"key password of admin Secret {name} is missing or empty"
+
+
+async def _lookup(seen: Seen) -> Lookup | Unknown | None:
+    """Ask Keystone, when it can be asked and an answer is needed; None when not."""
+    keystone = seen.keystone
+    if keystone is None or seen.identity is None or keystone.terminating or not keystone.api_ready:
+        return None
+    if seen.backend.spec.type != "LDAP" or (seen.terminating and not seen.deletes_domain):
+        return None
+    try:
+        return await _domains(seen, seen.identity)
+    except IdentityError as error:
+        return Unknown(str(error))
+
+
+async def _domains(seen: Seen, identity: Identity) -> Lookup:
+    """By the ids that prove ownership first; the name is asked for only when that does not settle it."""
+    if seen.adopts:
+        return Lookup(None, await identity.domain_named(seen.domain_name))
+    own = None
+    for id in own_ids(seen.backend):
+        own = own or await identity.domain(id)
+    if seen.terminating or (own is not None and own.name == seen.domain_name):
+        return Lookup(own, own)
+    return Lookup(own, await identity.domain_named(seen.domain_name))
+
+
+# --- the directory
+
+
+async def _directory(
+    world: World, backend: KeystoneIdentityBackend, bind: Data | None, ca: Data | None
+) -> Directory | None:
+    """What the last probe found; a terminating backend is not probed."""
+    ldap = backend.spec.ldap
+    if ldap is None or backend.metadata.deletion_timestamp:
+        return None
+    found = credentials(ldap, bind)
+    if isinstance(found, Fault):
+        return Directory("Unknown", "ProbeNotPossible", found.message)
+    target = target_of(ldap, backend.spec.extra_options or {}, found, (ca or {}).get("ca.crt"))
+    target = await _addressed(world, target)
+    return await memory_of(world).probes.look(backend.key, target, world.now)
+
+
+async def _addressed(world: World, target: Target) -> Target:
+    """The target with the addresses that Service names have in one-machine mode."""
+    hosts = dict.fromkeys(urlsplit(url).hostname or "" for url in target.urls)
+    pairs = [(host, await world.http.address(host)) for host in hosts]
+    return replace(target, addresses=tuple((host, address) for host, address in pairs if address))
