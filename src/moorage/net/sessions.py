@@ -76,6 +76,15 @@ class Sessions:
             found = self._sessions[purpose, tls] = session(resolver=self._resolver, tls=tls, fence=self._fence)
         return found
 
+    async def address(self, host: str) -> str:
+        """The address that a name has for our sessions; "" when the system resolves it, or nobody knows it."""
+        if self._resolver is None or not host:
+            return ""
+        try:
+            return str((await self._resolver.resolve(host))[0]["host"])
+        except (OSError, IndexError):
+            return ""
+
     async def close(self) -> None:
         """Close all sessions."""
         while self._sessions:
