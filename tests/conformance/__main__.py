@@ -23,7 +23,7 @@ def line(facets: dict[str, object]) -> str:
     """One answer in one line."""
     status, words = facets.get("status", facets.get("exit", "")), facets.get("warnings", "")
     for name in ("message", "events", "output", "errors", "object"):
-        if facets.get(name):
+        if facets.get(name) and (name != "object" or not str(status).startswith("2")):
             text = facets[name] if isinstance(facets[name], str) else json.dumps(_short(facets[name]), sort_keys=True)
             return f"{status} {facets.get('reason', '')} {words} {text[:WIDTH]}"
     return f"{status} {words}"
@@ -47,7 +47,11 @@ def main(server: str, wanted: list[str]) -> None:
             seen = {}
             for case in area.cases:
                 print(f"== {case.id}")
-                seen[case.name] = list(Player(case, target).play())
+                try:
+                    seen[case.name] = list(Player(case, target).play())
+                except (AssertionError, KeyError) as error:
+                    print(f"   CANNOT BE PLAYED: {str(error)[:1500]}")
+                    continue
                 if server == "real":
                     for entry in seen[case.name]:
                         print(f"   {entry.step[:70]}: {line(dict(entry.facets))}")

@@ -299,7 +299,7 @@ def _set(body: Any, path: str, value: str) -> None:
 def _at(body: Any, path: str) -> Any:
     for part in path.split(".") if path else []:
         if isinstance(body, list):
-            body = body[int(part)] if part.lstrip("-").isdigit() and abs(int(part)) < len(body) + 1 and body else None
+            body = body[int(part)] if part.isdigit() and int(part) < len(body) else None
         elif isinstance(body, dict):
             body = body.get(part.replace("~1", "."))
         else:
