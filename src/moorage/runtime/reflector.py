@@ -20,7 +20,7 @@ import structlog
 from moorage.core.backoff import Backoff
 from moorage.core.meta import JsonObject, Key, ResourceType, key_of
 from moorage.kube.client import Client
-from moorage.kube.errors import ApiError, ConnectionFailed, Expired
+from moorage.kube.errors import ApiError, ConnectionFailed, Expired, NotFound
 from moorage.kube.watch import WatchEvent, follow, scope
 
 Listener = Callable[[JsonObject | None, JsonObject | None], None]
@@ -77,11 +77,12 @@ class Reflector:
         for key, obj in self._objects.items():
             index.replace(key, None, obj)
 
-    def subscribe(self, listener: Listener) -> None:
-        """Hear of every change from now on, and of all objects that are there as additions."""
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Hear of every change from now on, and of all objects that are there as additions; the answer ends it."""
         self._listeners.append(listener)
-        for obj in list(self._objects.values()):
+        for obj in tuple(self._objects.values()):
             listener(None, obj)
+        return lambda: self._listeners.remove(listener)
 
     # --- our own writes
 
@@ -103,7 +104,10 @@ class Reflector:
     # --- the loop
 
     async def run(self) -> None:
-        """List and watch until cancelled."""
+        """List and watch until cancelled.
+
+        A type that the server provably does not serve (its CRD is not there yet) counts as synced and empty.
+        """
         failures = 0
         while True:
             try:
@@ -113,10 +117,30 @@ class Reflector:
                     self._take(event)
             except Expired as error:
                 _log.info("watch expired, listing again", resource=self.resource.group_resource, why=error.message)
+            except NotFound as error:
+                failures += 1
+                if not self.synced.is_set() and await self._is_absent():
+                    self.synced.set()
+                self._trouble(error)
             except (ApiError, ConnectionFailed) as error:
                 self._trouble(error)
                 failures += 1
             await asyncio.sleep(self.backoff.delay(failures, random.random()))  # noqa: S311
+
+    async def _is_absent(self) -> bool:
+        """Whether discovery says that the type is not served; a stray 404 of a proxy proves nothing."""
+        group, version = self.resource.group, self.resource.version
+        try:
+            if not group:
+                served = await self._client.raw("GET", f"/api/{version}")
+            else:
+                groups = await self._client.raw("GET", "/apis")
+                if not any(item.get("name") == group for item in groups["groups"]):
+                    return True
+                served = await self._client.raw("GET", f"/apis/{group}/{version}")
+            return not any(item.get("name") == self.resource.plural for item in served["resources"])
+        except (ApiError, ConnectionFailed, KeyError, TypeError):
+            return False
 
     def _trouble(self, error: Exception) -> None:
         _log.warning("cannot watch", resource=self.resource.group_resource, error=str(error))
@@ -179,7 +203,7 @@ class Reflector:
         self._tell(old, None)
 
     def _tell(self, old: JsonObject | None, new: JsonObject | None) -> None:
-        for listener in self._listeners:
+        for listener in tuple(self._listeners):
             try:
                 listener(old, new)
             except Exception:  # noqa: BLE001  one listener's bug must not stop the others

@@ -1,0 +1,46 @@
+"""How the process logs: lines for people or JSON for machines, without secrets and without the variables of a traceback."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+
+_SECRET_NAME = re.compile(r"authorization|password|passwd|secret_value|token|private_key", re.IGNORECASE)
+_SECRET_TEXT = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}")
+
+
+def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Hide values under secret names, and Authorization values in any text."""
+    for name, value in event.items():
+        if _SECRET_NAME.search(name):
+            event[name] = "***"
+        elif isinstance(value, str):
+            event[name] = _SECRET_TEXT.sub(r"\1 ***", value)
+    return event
+
+
+def configure(*, json: bool | None = None) -> None:
+    """Set up logging to standard error; `json` None means: JSON unless a person is looking."""
+    machine = not sys.stderr.isatty() if json is None else json
+    renderer: Any = (
+        structlog.processors.JSONRenderer()
+        if machine
+        else structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *([structlog.processors.format_exc_info] if machine else []),
+            redact,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(20),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )

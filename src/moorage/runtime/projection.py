@@ -1,0 +1,103 @@
+"""Content-hashed bundles in the cluster: put there, kept for a while, and the gate that says when pods use them.
+
+Enters: immutable manifests of `render.bundle`. Leaves: objects; deletions of old generations. An object of the same name that
+somebody else controls is an error, never seized. Source: spec/keystone.md 1.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from moorage.core.meta import JsonObject, Ref, ResourceType, controlled_by, controller_of, key_of
+from moorage.kube.errors import AlreadyExists
+from moorage.kube.resources import CONFIG_MAPS, SECRETS
+
+from .world import ForeignObject, World
+
+KEEP = 3
+"""Old generations that are kept for a roll back; 0 when nothing of the type is projected any more."""
+
+_TYPES = {"Secret": SECRETS, "ConfigMap": CONFIG_MAPS}
+
+
+async def ensure_bundle(world: World, manifest: JsonObject) -> JsonObject:
+    """The live object of an immutable manifest, created when absent; its name says its content.
+
+    Raises:
+        ForeignObject: the name is taken by an object that our owner does not control.
+    """
+    rt, key = _TYPES[manifest["kind"]], key_of(manifest)
+    live = world.cache.get(rt, key) if world.cache.holds(rt) else None
+    if live is None:
+        try:
+            return await world.create(rt, manifest)
+        except AlreadyExists:
+            live = await world.client.get(rt, key)
+            world.cache.note(rt, live)
+    owner = controller_of(manifest)
+    if owner is None or not controlled_by(live, owner.uid):
+        raise ForeignObject(rt, key, controller_of(live))
+    return live
+
+
+async def prune(
+    world: World, rt: ResourceType, base: str, current: str | None, *, owner: Ref, keep: int = KEEP
+) -> tuple[str, ...]:
+    """Delete old generations of a bundle, newest kept; returns the names deleted.
+
+    Only objects that `owner` controls, whose name is `<base>-<hash>`, and that are not `current`, count. Call it after
+    the Deployment reported that all its pods use `current`.
+    """
+    old = [obj for obj in world.cache.list(rt, owner.key.namespace) if _is_generation(obj, base, owner)]
+    old = [obj for obj in old if obj["metadata"]["name"] != current]
+    old.sort(key=lambda obj: (obj["metadata"].get("creationTimestamp", ""), obj["metadata"]["name"]), reverse=True)
+    for obj in old[keep:]:
+        await world.delete(rt, obj)
+    return tuple(obj["metadata"]["name"] for obj in old[keep:])
+
+
+def _is_generation(obj: JsonObject, base: str, owner: Ref) -> bool:
+    head, _, tail = obj["metadata"]["name"].rpartition("-")
+    is_hash = len(tail) == 8 and all(char in "0123456789abcdef" for char in tail)
+    return head == base and is_hash and controlled_by(obj, owner.uid)
+
+
+def rolled_out(deployment: JsonObject | None) -> bool:
+    """Whether every pod is of the newest template and ready, and no other pod is left."""
+    if deployment is None:
+        return False
+    status: Mapping[str, Any] = deployment.get("status") or {}
+    if int(status.get("observedGeneration", 0)) < int(deployment["metadata"].get("generation", 0)):
+        return False
+    desired = int((deployment.get("spec") or {}).get("replicas", 1))
+    counted = ("replicas", "updatedReplicas", "readyReplicas")
+    return all(int(status.get(name, 0)) == desired for name in counted)
+
+
+def mounts(deployment: JsonObject) -> frozenset[tuple[str, str]]:
+    """(kind, name) of the Secrets and ConfigMaps that the pod template mounts."""
+    volumes = deployment["spec"]["template"]["spec"].get("volumes") or ()
+    return frozenset(found for volume in volumes for found in _sources(volume))
+
+
+def _sources(volume: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if "secret" in volume:
+        yield "Secret", volume["secret"].get("secretName", "")
+    if "configMap" in volume:
+        yield "ConfigMap", volume["configMap"].get("name", "")
+    for source in (volume.get("projected") or {}).get("sources") or ():
+        yield from ((kind, source[field]["name"]) for kind, field in _FIELDS if field in source)
+
+
+_FIELDS = (("Secret", "secret"), ("ConfigMap", "configMap"))
+
+
+def in_use(deployment: JsonObject | None, kind: str, name: str) -> bool:
+    """The gate in: all pods of the Deployment mount this object."""
+    return deployment is not None and (kind, name) in mounts(deployment) and rolled_out(deployment)
+
+
+def out_of_use(deployment: JsonObject | None, kind: str, name: str) -> bool:
+    """The gate out: no pod of the Deployment mounts this object any more; so it is when the Deployment is gone."""
+    return deployment is None or ((kind, name) not in mounts(deployment) and rolled_out(deployment))
