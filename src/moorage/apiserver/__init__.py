@@ -1,1 +1,18 @@
-"""apiserver"""
+"""The embedded, Kubernetes-compatible API server. The outside speaks HTTP to it; only `Server` is imported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moorage.apiserver.server import Server
+
+__all__ = ["Server"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Server":
+        from moorage.apiserver.server import Server
+
+        return Server
+    raise AttributeError(name)

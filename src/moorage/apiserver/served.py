@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from moorage.core.meta import JsonObject, ResourceType
+from moorage.schema import Structural
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +22,9 @@ class ServedType:
         subresources: names such as `status`, `scale`.
         columns: built-ins: rows of records/kubernetes/tables.json; CRDs: their additionalPrinterColumns as given.
         definitions: component schemas by name, without the `#/components/schemas/` prefix.
+        storage: the name under which objects are stored; two views of one object (Events) share it.
+        since: objects stored up to this revision may lack what the schema says now, so reads prune and default them.
+        crd: the stored CustomResourceDefinition (`spec.versions[0]` is the served one), None for built-ins.
     """
 
     resource: ResourceType
@@ -32,3 +37,28 @@ class ServedType:
     categories: tuple[str, ...] = ()
     columns: tuple[JsonObject, ...] = ()
     definitions: Mapping[str, JsonObject] = field(default_factory=dict)
+    storage: str = ""
+    crd: JsonObject | None = None
+    since: int = 0
+
+    @property
+    def custom(self) -> bool:
+        """Whether a CustomResourceDefinition defines this kind."""
+        return self.crd is not None
+
+    @property
+    def version(self) -> JsonObject:
+        """The served entry of `spec.versions`; empty for built-ins."""
+        versions: list[JsonObject] = self.crd["spec"]["versions"] if self.crd else [{}]
+        return versions[0]
+
+    @cached_property
+    def structural(self) -> Structural:
+        """The compiled schema, made at first use."""
+        return Structural.compile(self.schema, self.definitions)
+
+    @cached_property
+    def selectable_fields(self) -> frozenset[str]:
+        """Field paths (without the leading dot) that field selectors may name, besides metadata.name and namespace."""
+        fields = self.version.get("selectableFields") or ()
+        return frozenset(item["jsonPath"].removeprefix(".") for item in fields)

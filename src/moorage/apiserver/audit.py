@@ -1,0 +1,81 @@
+"""The audit log: who asked for what, and what the answer was; one JSON line a request, never a body.
+
+Reads by the machinery (discovery, health, watches' ends) are not written down; changes and refusals always are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from moorage.apiserver.request import Request
+
+_ROTATE_AT = 20 * 1024 * 1024
+_WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """One request and its answer."""
+
+    request: Request
+    status: int
+    seconds: float
+
+
+class Audit:
+    """Appends to one file, which is kept in two generations of 20 MiB."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._open()
+
+    def _open(self) -> None:
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._file = os.fdopen(descriptor, "a", buffering=64 * 1024)
+        self._size = self._file.tell()
+
+    def write(self, seen: Audited) -> None:
+        """Note a change or a refusal; a disk that cannot take the line loses it, the request goes on."""
+        request, target = seen.request, seen.request.target
+        if target.verb not in _WRITES and seen.status not in (401, 403):
+            return
+        line = json.dumps(
+            {
+                "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "user": request.user.name,
+                "groups": request.user.groups,
+                "peer": request.peer,
+                "verb": target.verb,
+                "path": target.path,
+                "dryRun": bool(request.query.get("dryRun")),
+                "code": seen.status,
+                "ms": round(seen.seconds * 1000, 1),
+            },
+            separators=(",", ":"),
+        )
+        try:
+            self._size += self._file.write(line + "\n")
+            if self._size > _ROTATE_AT:
+                self._file.close()
+                self._path.replace(self._path.with_suffix(".log.1"))
+                self._open()
+        except OSError:
+            self._size = 0
+
+    def flush(self) -> None:
+        """Hand what is buffered to the system."""
+        try:
+            self._file.flush()
+        except OSError:
+            self._size = 0
+
+    def close(self) -> None:
+        """Write out and close."""
+        try:
+            self._file.close()
+        except OSError:
+            self._size = 0

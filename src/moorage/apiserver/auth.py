@@ -1,0 +1,127 @@
+"""Who asks: client certificate, bearer token, impersonation.
+
+Enters: the verified certificate subject of the connection and the request's headers. Leaves: a User. No credentials, or
+wrong ones, are 401; nothing anonymous passes but the paths that app.py names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from moorage.apiserver.errors import StatusError, bad_request, unauthorized
+from moorage.apiserver.request import User
+from moorage.apiserver.tokens import Tokens
+
+AUTHENTICATED = "system:authenticated"
+Allowed = Callable[[User, str, str, str, str, str], bool]
+"""(user, verb, group, resource, name, namespace) -> whether it may."""
+
+
+def certificate_user(certificate: Mapping[str, Any] | None) -> User | None:
+    """The user of a verified client certificate, as `ssl.SSLSocket.getpeercert` gives it."""
+    if not certificate:
+        return None
+    subject = [pair for part in certificate.get("subject", ()) for pair in part]
+    name = next((value for kind, value in subject if kind == "commonName"), "")
+    groups = tuple(value for kind, value in subject if kind == "organizationName")
+    return User(name, (*groups, AUTHENTICATED)) if name else None
+
+
+def peer_user(connection: Any) -> User | None:
+    """The user of a TLS connection; `connection` is an ssl object or None."""
+    if not isinstance(connection, ssl.SSLObject | ssl.SSLSocket) and not hasattr(connection, "getpeercert"):
+        return None
+    return certificate_user(connection.getpeercert())
+
+
+class Authenticator:
+    """Finds the user of a request.
+
+    Args:
+        static: bearer tokens by their user, beside ServiceAccount tokens.
+    """
+
+    def __init__(self, tokens: Tokens, static: Mapping[str, User]) -> None:
+        self.tokens = tokens
+        self._static = {hashlib.sha256(token.encode()).digest(): user for token, user in static.items()}
+
+    def user(self, headers: Mapping[str, str], peer: User | None) -> User:
+        """The user, before impersonation.
+
+        Raises:
+            StatusError: 401.
+        """
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and token.strip():
+            found = self.bearer(token.strip())
+            if found is None:
+                raise unauthorized()
+            return found
+        if peer is not None:
+            return peer
+        raise unauthorized()
+
+    def bearer(self, token: str) -> User | None:
+        """The user of a bearer token."""
+        digest = hashlib.sha256(token.encode()).digest()
+        for known, user in self._static.items():
+            if hmac.compare_digest(known, digest):
+                return user
+        return self.tokens.user(token)
+
+
+def impersonated(user: User, headers: Mapping[str, str], groups: tuple[str, ...], allowed: Allowed) -> User:
+    """The user that a request acts as; `groups` are the values of Impersonate-Group.
+
+    Raises:
+        StatusError: 403, the real user may not; 400, groups or extras without a user.
+    """
+    name = headers.get("impersonate-user", "")
+    extra = {
+        unquote(key.removeprefix("impersonate-extra-")): (value,)
+        for key, value in headers.items()
+        if key.startswith("impersonate-extra-")
+    }
+    uid = headers.get("impersonate-uid", "")
+    if not name:
+        if groups or extra or uid:
+            raise bad_request("requested impersonation without impersonating a user")
+        return user
+    _require(user, allowed, name)
+    for group in groups:
+        _check(user, allowed, "", "groups", group, "")
+    if uid:
+        _check(user, allowed, "authentication.k8s.io", "uids", uid, "")
+    for key, values in extra.items():
+        for value in values:
+            _check(user, allowed, "authentication.k8s.io", f"userextras/{key}", value, "")
+    if name.startswith("system:serviceaccount:") and not groups:
+        namespace = name.split(":")[2]
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+    if AUTHENTICATED not in groups and name != "system:anonymous":
+        groups = (*groups, AUTHENTICATED)
+    return User(name, groups, uid, extra)
+
+
+def _require(user: User, allowed: Allowed, name: str) -> None:
+    parts = name.split(":")
+    if len(parts) == 4 and name.startswith("system:serviceaccount:"):
+        _check(user, allowed, "", "serviceaccounts", parts[3], parts[2])
+    else:
+        _check(user, allowed, "", "users", name, "")
+
+
+def _check(user: User, allowed: Allowed, group: str, resource: str, name: str, namespace: str) -> None:
+    if allowed(user, "impersonate", group, resource, name, namespace):
+        return
+    full = f"{resource}.{group}" if group else resource
+    where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
+    why = f'User "{user.name}" cannot impersonate resource "{resource}" in API group "{group}"{where}'
+    raise StatusError(
+        403, "Forbidden", f'{full} "{name}" is forbidden: {why}', {"name": name, "group": group, "kind": resource}
+    )

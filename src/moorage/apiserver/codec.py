@@ -1,0 +1,172 @@
+"""Bodies in, media types out.
+
+Enters: header texts and body bytes (JSON or YAML). Leaves: plain objects with the duplicate keys that were found, and
+the form that a client accepts. It must not know kinds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from moorage.apiserver.errors import bad_request, not_acceptable, unsupported_media_type
+from moorage.apiserver.hub import encode
+from moorage.core.meta import JsonObject
+
+MEDIA_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+READABLE = ("application/json", "application/yaml")
+
+
+class Duplicates:
+    """Remembers which parsed dictionaries repeated a key, so that paths can be named afterwards."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, list[str]] = {}
+
+    def hook(self, pairs: list[tuple[str, Any]]) -> JsonObject:
+        """For `json.loads(object_pairs_hook=...)`: the last value of a repeated key counts."""
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            names = [name for name, _ in pairs]
+            self.found[id(made)] = [name for name in made if names.count(name) > 1]
+        return made
+
+    def paths(self, value: Any, path: str = "") -> list[str]:
+        """Dotted paths of the repeated keys below `value`."""
+        if not self.found:
+            return []
+        if isinstance(value, list):
+            return [found for at, item in enumerate(value) for found in self.paths(item, f"{path}[{at}]")]
+        if not isinstance(value, dict):
+            return []
+        prefix = f"{path}." if path else ""
+        here = [f"{prefix}{name}" for name in self.found.get(id(value), ())]
+        return here + [found for name, item in value.items() for found in self.paths(item, prefix + name)]
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"invalid character {text[0]!r} looking for beginning of value")
+
+
+def parse_json(body: bytes, seen: Duplicates | None = None) -> Any:
+    """JSON of a body.
+
+    Raises:
+        ValueError: no JSON.
+    """
+    try:
+        text = body.decode("utf-8-sig")
+        return json.loads(text, object_pairs_hook=seen.hook if seen else None, parse_constant=_refuse_constant)
+    except RecursionError as error:
+        raise ValueError("exceeded max depth") from error
+
+
+def decode(body: bytes, content_type: str, what: str) -> tuple[JsonObject, list[str]]:
+    """The object of a body and the paths of its repeated keys.
+
+    Args:
+        what: the kind that is expected, for messages.
+
+    Raises:
+        StatusError: 415 for a media type that is not read, 400 for a body that is no object.
+    """
+    media = content_type.partition(";")[0].strip().lower() or "application/json"
+    if media not in READABLE:
+        raise unsupported_media_type(MEDIA_TYPES)
+    seen = Duplicates()
+    try:
+        found = parse_json(body, seen) if media == "application/json" else _parse_yaml(body, seen)
+    except ValueError as error:
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {what}): couldn't get version/kind; "
+            f"json parse error: {error} ({body[:32].hex()} ...)"
+        ) from error
+    if not isinstance(found, dict):
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {what}): couldn't get version/kind; json parse error: "
+            f"json: cannot unmarshal {go_type(found)} into Go value of type struct"
+        )
+    return found, seen.paths(found)
+
+
+def go_type(value: Any) -> str:
+    """How Go's JSON decoder names the type of a value."""
+    names = {bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object"}
+    return names.get(type(value), "null")
+
+
+def _parse_yaml(body: bytes, seen: Duplicates) -> Any:
+    import yaml
+
+    from moorage.apiserver.yamltext import parse
+
+    try:
+        return parse(body, seen.found)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The form in which a client wants objects."""
+
+    shape: Literal["object", "table", "partial"] = "object"
+    version: str = "v1"
+    media: str = "application/json"
+    pretty: bool = False
+
+    def encode(self, value: JsonObject) -> bytes:
+        """The body of an answer in this form."""
+        if self.media == "application/yaml":
+            import yaml
+
+            return yaml.safe_dump(value, sort_keys=True, allow_unicode=True).encode()
+        if self.pretty:
+            return json.dumps(value, indent=2, ensure_ascii=False).encode()
+        return encode(value)
+
+
+_JSON = Form()
+_SHAPES: dict[str, Literal["table", "partial"]] = {
+    "Table": "table",
+    "PartialObjectMetadata": "partial",
+    "PartialObjectMetadataList": "partial",
+}
+
+
+def negotiate(headers: Mapping[str, str], query: Mapping[str, str], *, shapes: bool = True) -> Form:
+    """The first acceptable form of the Accept header.
+
+    Args:
+        shapes: whether Table and PartialObjectMetadata may be asked for.
+
+    Raises:
+        StatusError: 406, nothing that is asked for can be given.
+    """
+    accept = headers.get("accept", "")
+    if accept in ("", "*/*", "application/json") and "pretty" not in query:
+        return _JSON
+    pretty = query.get("pretty", "") in ("true", "1")
+    for clause in (accept or "*/*").split(","):
+        media, *parameters = [part.strip() for part in clause.split(";")]
+        media = {"*/*": READABLE[0], "application/*": READABLE[0], "text/yaml": ""}.get(media, media)
+        if media not in READABLE:
+            continue
+        asked = dict(part.split("=", 1) for part in parameters if "=" in part)
+        if "as" not in asked:
+            return Form("object", "v1", media, pretty)
+        known = _SHAPES.get(asked["as"])
+        if shapes and known and asked.get("g") == "meta.k8s.io" and asked.get("v") in ("v1", "v1beta1"):
+            return Form(known, asked["v"], media, pretty)
+    raise not_acceptable(MEDIA_TYPES)
+
+
+def quoted_warnings(warnings: Sequence[str]) -> list[tuple[str, str]]:
+    """Warning headers (RFC 7234) of the given texts, each once."""
+    found = []
+    for text in dict.fromkeys(warnings):
+        clean = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+        found.append(("Warning", f'299 - "{clean}"'))
+    return found

@@ -1,0 +1,220 @@
+"""CustomResourceDefinitions: checked when written, served at once, their names and conditions kept, cleaned up when deleted.
+
+Enters: CRD objects. Leaves: kinds in the registry and the CRD's status. One served version: several are refused.
+Source: apiextensions validation; the naming, establishing and finalizing controllers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import structlog
+
+from moorage.apiserver.api import Api
+from moorage.apiserver.delete import delete_object
+from moorage.apiserver.errors import StatusError
+from moorage.apiserver.hub import Change, Entry, Stale
+from moorage.apiserver.options import DeleteOptions
+from moorage.apiserver.registry import CRDS
+from moorage.apiserver.request import ADMIN_GROUP, Request, Target, User
+from moorage.apiserver.served import ServedType
+from moorage.core.conditions import Condition, from_wire, merge
+from moorage.core.meta import JsonObject, ResourceType
+
+STORAGE = CRDS.group_resource
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+SERVER = User("system:apiserver", (ADMIN_GROUP,))
+_RETRY = 1.0
+log = structlog.get_logger(__name__)
+
+
+def internal_request(verb: str, served: ServedType) -> Request:
+    """A request of the server itself."""
+    rt = served.resource
+    return Request("", Target("", verb, rt.group, rt.version, "", rt.plural), {}, {"user-agent": "moorage-apiserver"}, user=SERVER)
+
+
+def served_type(crd: JsonObject, revision: int) -> ServedType:
+    """The kind that a CRD defines."""
+    spec, names = crd["spec"], crd["spec"]["names"]
+    version = spec["versions"][0]
+    subresources = frozenset(name for name in (version.get("subresources") or {}) if name in ("status", "scale"))
+    rt = ResourceType(spec["group"], version["name"], names["kind"], names["plural"], spec["scope"] == "Namespaced")
+    return ServedType(
+        rt,
+        version["schema"]["openAPIV3Schema"],
+        subresources,
+        list_kind=names.get("listKind") or f"{names['kind']}List",
+        singular=names.get("singular") or names["kind"].lower(),
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        columns=tuple(version.get("additionalPrinterColumns") or ()),
+        storage=rt.group_resource,
+        crd=crd,
+        since=revision,
+    )
+
+
+class Definitions:
+    """Keeps the registry and the status of CRDs in step with what is stored."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._serving: dict[str, tuple[ServedType, JsonObject]] = {}
+        self._queue: asyncio.Queue[str] = asyncio.Queue()
+        api.hub.listeners.append(self._notice)
+
+    def load(self) -> None:
+        """Serve what is stored."""
+        for entry in self._api.hub.collections[STORAGE].select(""):
+            self._serve(entry)
+            self._queue.put_nowait(entry.key)
+
+    def _notice(self, change: Change) -> None:
+        if change.storage != STORAGE:
+            return
+        if change.type == "DELETED":
+            self._withdraw(change.entry.key)
+        else:
+            self._serve(change.entry)
+            self._queue.put_nowait(change.entry.key)
+
+    def _serve(self, entry: Entry) -> None:
+        crd = entry.parse()
+        known = self._serving.get(entry.key)
+        if known is not None and known[1] == crd["spec"]:
+            return
+        if not served_version(crd) or self._conflicts(crd):
+            self._withdraw(entry.key)
+            return
+        served = served_type(crd, entry.rev)
+        if known is not None:
+            self._api.registry.forget(known[0])
+        self._serving[entry.key] = (served, crd["spec"])
+        self._api.registry.define(served)
+
+    def _withdraw(self, key: str) -> None:
+        known = self._serving.pop(key, None)
+        if known is not None:
+            self._api.registry.forget(known[0])
+            self._api.type_maps.pop(known[0], None)
+
+    def _conflicts(self, crd: JsonObject) -> list[Condition]:
+        taken = self._taken(crd)
+        names = crd["spec"]["names"]
+        asked = [
+            ("PluralConflict", [names["plural"]]),
+            ("SingularConflict", [names.get("singular") or names["kind"].lower()]),
+            ("ShortNamesConflict", names.get("shortNames") or []),
+            ("KindConflict", [names["kind"]]),
+            ("ListKindConflict", [names.get("listKind") or f"{names['kind']}List"]),
+        ]
+        found = []
+        for reason, wanted in asked:
+            used = [name for name in wanted if name in taken]
+            if used:
+                text = ", ".join(f'"{name}" is already in use' for name in used)
+                found.append(Condition("NamesAccepted", "False", reason, text))
+        return found
+
+    def _taken(self, crd: JsonObject) -> set[str]:
+        taken: set[str] = set()
+        for key, (served, _) in self._serving.items():
+            if served.resource.group == crd["spec"]["group"] and key != crd["metadata"]["name"]:
+                rt = served.resource
+                taken |= {rt.plural, served.singular, rt.kind, served.list_kind, *served.short_names}
+        return taken
+
+    async def run(self) -> None:
+        """Write conditions, finalizers and clean-ups as they come due."""
+        while True:
+            key = await self._queue.get()
+            try:
+                await self._reconcile(key)
+            except Stale:
+                self._queue.put_nowait(key)
+            except StatusError as error:
+                log.warning("crd_not_settled", crd=key, why=error.message)
+                asyncio.get_running_loop().call_later(_RETRY, self._queue.put_nowait, key)
+
+    async def _reconcile(self, key: str) -> None:
+        hub = self._api.hub
+        entry = await hub.settled(STORAGE, key)
+        if entry is None:
+            self._wake_others()
+            return
+        crd = entry.parse()
+        if crd["metadata"].get("deletionTimestamp"):
+            await self._clean_up(crd, entry)
+            return
+        if key not in self._serving:
+            self._serve(entry)
+        wanted = self._settled(crd)
+        if wanted != crd:
+            served = self._api.registry.of_storage(STORAGE)
+            assert served is not None
+            await self._api.commit(served, key, wanted, entry.rev)
+
+    def _settled(self, crd: JsonObject) -> JsonObject:
+        conflicts = self._conflicts(crd)
+        names = dict(crd["spec"]["names"])
+        status = dict(crd.get("status") or {})
+        accepted = conflicts[0] if conflicts else Condition("NamesAccepted", "True", "NoConflicts", "no conflicts found")
+        established = (
+            Condition("Established", "False", "NotAccepted", "not all names are accepted")
+            if conflicts
+            else Condition("Established", "True", "InitialNamesAccepted", "the initial names have been accepted")
+        )
+        names.setdefault("singular", names["kind"].lower())
+        names.setdefault("listKind", f"{names['kind']}List")
+        status["acceptedNames"] = {"plural": "", "kind": "", **(status.get("acceptedNames") or {})} if conflicts else names
+        status["storedVersions"] = status.get("storedVersions") or [crd["spec"]["versions"][0]["name"]]
+        merged = merge(from_wire(status.get("conditions")), (accepted, established), generation=0, now=self._api.now())
+        status["conditions"] = [condition.to_wire() for condition in merged]
+        meta = dict(crd["metadata"])
+        if CLEANUP not in (meta.get("finalizers") or ()):
+            meta["finalizers"] = [*(meta.get("finalizers") or ()), CLEANUP]
+        return {**crd, "metadata": meta, "status": status}
+
+    async def _clean_up(self, crd: JsonObject, entry: Entry) -> None:
+        """Delete all objects of a CRD that is going, then let it go."""
+        if CLEANUP not in (crd["metadata"].get("finalizers") or ()):
+            return
+        left = await self._delete_instances(entry.key)
+        if left:
+            asyncio.get_running_loop().call_later(_RETRY, self._queue.put_nowait, entry.key)
+            return
+        meta = dict(crd["metadata"])
+        meta["finalizers"] = [name for name in meta["finalizers"] if name != CLEANUP]
+        served = self._api.registry.of_storage(STORAGE)
+        assert served is not None
+        gone = not meta["finalizers"]
+        await self._api.commit(served, entry.key, {**crd, "metadata": meta}, entry.rev, delete=gone)
+
+    async def _delete_instances(self, key: str) -> int:
+        known = self._serving.get(key)
+        if known is None:
+            return 0
+        served = known[0]
+        collection = self._api.hub.collections[served.storage]
+        for entry in list(collection.select("")):
+            try:
+                request = internal_request("delete", served)
+                await delete_object(self._api, request, served, entry.key, DeleteOptions("Background"))
+            except StatusError as error:
+                log.warning("instance_not_deleted", crd=key, name=entry.key, why=error.message)
+        return len(collection.entries)
+
+    def _wake_others(self) -> None:
+        """A CRD went: names that it held may be taken by another one."""
+        for key in self._keys_waiting():
+            self._queue.put_nowait(key)
+
+    def _keys_waiting(self) -> Iterable[str]:
+        return [key for key in self._api.hub.collections[STORAGE].order if key not in self._serving]
+
+
+def served_version(crd: JsonObject) -> bool:
+    """Whether the (only) version is served."""
+    return bool(crd["spec"]["versions"][0].get("served"))

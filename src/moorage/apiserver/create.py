@@ -1,0 +1,31 @@
+"""POST to a collection."""
+
+from __future__ import annotations
+
+from moorage.apiserver import present, strategy
+from moorage.apiserver.api import Api
+from moorage.apiserver.codec import decode, negotiate
+from moorage.apiserver.options import check_write_options
+from moorage.apiserver.registry import key_of_target
+from moorage.apiserver.request import Request, Response
+from moorage.apiserver.served import ServedType
+from moorage.apiserver.write import Edit, create_object
+from moorage.core.meta import JsonObject
+
+
+async def create(api: Api, request: Request, served: ServedType) -> Response:
+    """Create the object of the body.
+
+    Raises:
+        StatusError: 400, 403, 404 (namespace), 409, 413, 415, 422.
+    """
+    negotiate(request.headers, request.query)
+    check_write_options(request)
+    body = decode(request.body, request.headers.get("content-type", ""), served.resource.kind)
+    obj = strategy.decode_object(api.registry, served, request, body)
+
+    def wanted(_: JsonObject | None) -> JsonObject:
+        return obj
+
+    written = await create_object(api, Edit(served, key_of_target(served, request.target), request, wanted))
+    return present.one(api, request, served, written.entry, 201)

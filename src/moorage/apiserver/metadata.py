@@ -1,0 +1,227 @@
+"""ObjectMeta: what the server sets, what it refuses. Pure.
+
+Source: apiserver `rest.BeforeCreate`, `rest.BeforeUpdate`; apimachinery `ValidateObjectMeta`.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Callable
+
+from moorage.apiserver.errors import StatusError, bad_request
+from moorage.apiserver.served import ServedType
+from moorage.core import names
+from moorage.core.meta import JsonObject, Key
+from moorage.schema import FieldError, forbidden, invalid, required, too_long
+
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_ANNOTATIONS_LIMIT = 256 * 1024
+
+
+def prepare_create(served: ServedType, obj: JsonObject, key: Key, now: str) -> None:
+    """Set what a new object gets: namespace, generated name, uid, creation time.
+
+    Raises:
+        StatusError: 400 when body and path disagree.
+    """
+    meta = obj["metadata"]
+    if meta.get("resourceVersion"):
+        raise bad_request("resourceVersion should not be set on objects to be created")
+    set_namespace(meta, key.namespace)
+    if not meta.get("name") and meta.get("generateName"):
+        base = meta["generateName"][: 63 - 5]
+        meta["name"] = base + "".join(secrets.choice(_ALPHABET) for _ in range(5))
+    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
+        meta.pop(name, None)
+    meta["uid"] = str(uuid.uuid4())
+    meta["creationTimestamp"] = now
+
+
+def set_namespace(meta: JsonObject, namespace: str) -> None:
+    """Raises 400 when the object names another namespace than the request."""
+    given = meta.get("namespace") or ""
+    if given and given != namespace:
+        if not namespace:
+            raise bad_request("namespace may not be set for a cluster-scoped object")
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    if namespace:
+        meta["namespace"] = namespace
+    else:
+        meta.pop("namespace", None)
+
+
+def check_name(obj: JsonObject, key: Key) -> None:
+    """Fill in name and namespace of an update's body; raises 400 when they disagree with the path."""
+    meta = obj["metadata"]
+    set_namespace(meta, key.namespace)
+    given = meta.get("name") or ""
+    if given and given != key.name:
+        raise bad_request(
+            f"the name of the object ({given}) does not match the name on the URL ({key.name})"
+        )
+    meta["name"] = key.name
+
+
+def prepare_update(obj: JsonObject, old: JsonObject) -> None:
+    """Keep what an update cannot change; fill in what it left out."""
+    meta, before = obj["metadata"], old["metadata"]
+    for name in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+        if name in before:
+            meta[name] = before[name]
+        else:
+            meta.pop(name, None)
+    meta.pop("selfLink", None)
+    if not meta.get("uid"):
+        meta["uid"] = before["uid"]
+    if "generateName" in before and "generateName" not in meta:
+        meta["generateName"] = before["generateName"]
+    if not meta.get("resourceVersion"):
+        meta["resourceVersion"] = before["resourceVersion"]
+
+
+def validate(served: ServedType, obj: JsonObject) -> list[FieldError]:
+    """Complaints about name, labels, annotations, finalizers and owners."""
+    meta = obj["metadata"]
+    found: list[FieldError] = []
+    generate = meta.get("generateName")
+    rule = name_rule(served)
+    if generate:
+        found += [invalid("metadata.generateName", generate, why) for why in rule(_without_dash(generate))]
+    name = meta.get("name") or ""
+    if not name:
+        found.append(required("metadata.name", "name or generateName is required"))
+    else:
+        found += [invalid("metadata.name", name, why) for why in rule(name)]
+    if served.resource.namespaced and meta.get("namespace"):
+        found += [invalid("metadata.namespace", meta["namespace"], why) for why in names.dns1123_label(meta["namespace"])]
+    return found + validate_labels(meta) + _annotations(meta) + _finalizers(meta) + _owners(meta)
+
+
+def _without_dash(generate: str) -> str:
+    return generate[:-1] + "a" if len(generate) > 1 and generate.endswith("-") else generate
+
+
+def name_rule(served: ServedType) -> Callable[[str], list[str]]:
+    """The rule for names of a kind."""
+    rt = served.resource
+    if rt.group == "rbac.authorization.k8s.io":
+        return _path_segment
+    if rt.group == "" and rt.plural == "namespaces":
+        return names.dns1123_label
+    if rt.group == "" and rt.plural == "services":
+        return names.dns1035_label
+    return names.dns1123_subdomain
+
+
+def _path_segment(value: str) -> list[str]:
+    if value in (".", ".."):
+        return [f"may not be '{value}'"]
+    return [f"may not contain '{sign}'" for sign in "/%" if sign in value]
+
+
+def validate_labels(meta: JsonObject, path: str = "metadata.labels") -> list[FieldError]:
+    """Complaints about a label map."""
+    found: list[FieldError] = []
+    for name, value in (meta.get("labels") or {}).items():
+        found += [invalid(path, name, why) for why in names.qualified_name(name)]
+        found += [invalid(path, value, why) for why in names.label_value(value)]
+    return found
+
+
+def _annotations(meta: JsonObject) -> list[FieldError]:
+    annotations = meta.get("annotations")
+    if not annotations:
+        return []
+    path, found, size = "metadata.annotations", [], 0
+    for name, value in annotations.items():
+        found += [invalid(path, name, why) for why in names.qualified_name(name.lower())]
+        size += len(name.encode()) + len(value.encode())
+    return [*found, too_long(path, "", _ANNOTATIONS_LIMIT)] if size > _ANNOTATIONS_LIMIT else found
+
+
+def _finalizers(meta: JsonObject) -> list[FieldError]:
+    found: list[FieldError] = []
+    finalizers = meta.get("finalizers") or ()
+    for at, name in enumerate(finalizers):
+        path = f"metadata.finalizers[{at}]"
+        found += [invalid(path, name, why) for why in names.qualified_name(name)]
+    both = {"orphan", "foregroundDeletion"} <= set(finalizers)
+    if both:
+        found.append(
+            invalid("metadata.finalizers", finalizers, "finalizer orphan and foregroundDeletion cannot be both set")
+        )
+    return found
+
+
+def _owners(meta: JsonObject) -> list[FieldError]:
+    found: list[FieldError] = []
+    controller = ""
+    for at, owner in enumerate(meta.get("ownerReferences") or ()):
+        path = f"metadata.ownerReferences[{at}]"
+        version = owner.get("apiVersion") or ""
+        if not version or version.count("/") > 1:
+            found.append(invalid(f"{path}.apiVersion", version, "version must not be empty"))
+        for name in ("kind", "name", "uid"):
+            if not owner.get(name):
+                found.append(invalid(f"{path}.{name}", owner.get(name, ""), f"{name} must not be empty"))
+        if version == "v1" and owner.get("kind") == "Event":
+            found.append(invalid(path, f"{version}, Kind=Event", "is disallowed from being an owner"))
+        if owner.get("controller"):
+            named = f"{owner.get('kind')}/{owner.get('name')}"
+            if controller:
+                found.append(
+                    invalid(
+                        "metadata.ownerReferences",
+                        meta["ownerReferences"],
+                        "Only one reference can have Controller set to true. Found \"true\" in references for "
+                        f"{controller} and {named}",
+                    )
+                )
+            controller = named
+    return found
+
+
+def validate_update(obj: JsonObject, old: JsonObject) -> list[FieldError]:
+    """Complaints about metadata that an update may not change."""
+    meta, before = obj["metadata"], old["metadata"]
+    found: list[FieldError] = []
+    for name in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"):
+        if meta.get(name) != before.get(name):
+            found.append(invalid(f"metadata.{name}", meta.get(name), "field is immutable"))
+    if before.get("deletionTimestamp"):
+        added = sorted(set(meta.get("finalizers") or ()) - set(before.get("finalizers") or ()))
+        if added:
+            found.append(
+                forbidden(
+                    "metadata.finalizers",
+                    f"no new finalizers can be added if the object is being deleted, found new finalizers {added}",
+                )
+            )
+    return found
+
+
+def check_preconditions(obj: JsonObject, uid: str | None, version: str | None) -> str:
+    """The sentence of a precondition that fails; empty when all hold."""
+    meta = obj["metadata"]
+    if uid is not None and uid != meta.get("uid"):
+        return f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta.get('uid')}"
+    if version is not None and version != meta.get("resourceVersion"):
+        return (
+            f"Precondition failed: ResourceVersion in precondition: {version}, "
+            f"ResourceVersion in object meta: {meta.get('resourceVersion')}"
+        )
+    return ""
+
+
+def require_metadata(obj: JsonObject, kind: str) -> None:
+    """Make sure that `metadata` is an object; raises 400 when it is something else."""
+    meta = obj.get("metadata")
+    if meta is None:
+        obj["metadata"] = {}
+    elif not isinstance(meta, dict):
+        raise StatusError(
+            400, "BadRequest", f"{kind} cannot be handled as a {kind}: json: cannot unmarshal into metadata"
+        )

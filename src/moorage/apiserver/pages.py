@@ -1,0 +1,116 @@
+"""Paths that are no resources: version, health, metrics, OpenAPI, index."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Callable
+
+from moorage.apiserver.hub import Hub, encode
+from moorage.apiserver.registry import Registry
+from moorage.apiserver.request import Request, Response
+
+MAJOR, MINOR, PATCH = "1", "36", "3"
+_SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0)
+
+
+class Pages:
+    """Answers for the paths that the registry does not know.
+
+    Args:
+        ready: tells why the server is not ready; empty when it is.
+    """
+
+    def __init__(self, hub: Hub, registry: Registry, ready: Callable[[], str]) -> None:
+        self._hub, self._registry, self._ready = hub, registry, ready
+        self._requests: Counter[tuple[str, str, int]] = Counter()
+        self._seconds: Counter[tuple[str, float]] = Counter()
+        self._spent: Counter[str] = Counter()
+        self._open_api: dict[str, tuple[int, bytes]] = {}
+
+    def open(self, path: str, request: Request) -> Response:
+        """Health and version: open to everybody."""
+        if path.startswith("/version"):
+            return Response(200, encode(self._version()))
+        why = self._ready() if path.startswith("/readyz") else ""
+        if why:
+            return Response(503, f"[-]{why}\nreadyz check failed\n".encode(), "text/plain; charset=utf-8")
+        body = b"[+]ping ok\n[+]store ok\nhealth check passed\n" if "verbose" in request.query else b"ok"
+        return Response(200, body, "text/plain; charset=utf-8")
+
+    def _version(self) -> dict[str, str]:
+        return {
+            "major": MAJOR,
+            "minor": MINOR,
+            "gitVersion": f"v{MAJOR}.{MINOR}.{PATCH}+moorage",
+            "gitCommit": "",
+            "gitTreeState": "clean",
+            "buildDate": "2026-01-01T00:00:00Z",
+            "goVersion": "",
+            "compiler": "CPython",
+            "platform": f"linux/{ {'x86_64': 'amd64', 'aarch64': 'arm64'}.get(platform.machine(), platform.machine()) }",
+        }
+
+    def page(self, path: str, request: Request) -> Response | None:
+        """The page of a path, or None when there is none."""
+        if path == "/":
+            return Response(200, encode({"paths": self._paths()}))
+        if path == "/metrics":
+            return Response(200, self._metrics().encode(), "text/plain; version=0.0.4; charset=utf-8")
+        return None
+
+    def _paths(self) -> list[str]:
+        versions = {served.resource.api_version for served in self._registry.types()}
+        found = {"/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"}
+        for version in versions:
+            found |= {f"/apis/{version}", f"/apis/{version.partition('/')[0]}"} if "/" in version else {f"/api/{version}"}
+        return sorted(found)
+
+    def count(self, request: Request, code: int, seconds: float) -> None:
+        """Note a finished request for the metrics."""
+        verb = request.target.verb.upper()
+        self._requests[verb, request.target.resource, code] += 1
+        self._spent[verb] += seconds  # type: ignore[assignment]
+        for bound in _SECONDS:
+            if seconds <= bound:
+                self._seconds[verb, bound] += 1
+
+    def _metrics(self) -> str:
+        lines = [
+            "# HELP apiserver_request_total Requests by verb, resource and HTTP code.",
+            "# TYPE apiserver_request_total counter",
+        ]
+        for (verb, resource, code), number in sorted(self._requests.items()):
+            lines.append(f'apiserver_request_total{{verb="{verb}",resource="{resource}",code="{code}"}} {number}')
+        lines += [
+            "# HELP apiserver_request_duration_seconds Response latency.",
+            "# TYPE apiserver_request_duration_seconds histogram",
+        ]
+        for verb in sorted(self._spent):
+            lines += self._histogram(verb)
+        lines += [
+            "# HELP apiserver_storage_objects Stored objects by resource.",
+            "# TYPE apiserver_storage_objects gauge",
+        ]
+        for storage, collection in sorted(self._hub.collections.items()):
+            lines.append(f'apiserver_storage_objects{{resource="{storage}"}} {len(collection.entries)}')
+        lines += [
+            "# HELP moorage_store_commits_total Durable commits; several writes share one.",
+            "# TYPE moorage_store_commits_total counter",
+            f"moorage_store_commits_total {self._hub.store.commits}",
+            "# HELP moorage_store_revision The newest durable revision.",
+            "# TYPE moorage_store_revision gauge",
+            f"moorage_store_revision {self._hub.revision}",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _histogram(self, verb: str) -> list[str]:
+        total = sum(number for (name, _, _), number in self._requests.items() if name == verb)
+        name = "apiserver_request_duration_seconds"
+        lines = [f'{name}_bucket{{verb="{verb}",le="{bound}"}} {self._seconds[verb, bound]}' for bound in _SECONDS]
+        return [
+            *lines,
+            f'{name}_bucket{{verb="{verb}",le="+Inf"}} {total}',
+            f'{name}_sum{{verb="{verb}"}} {self._spent[verb]:.6f}',
+            f'{name}_count{{verb="{verb}"}} {total}',
+        ]

@@ -1,0 +1,180 @@
+"""Which kinds are served: built-ins from data, others from CustomResourceDefinitions.
+
+Enters: data/*.json once, and CRDs as they are established. Leaves: ServedType by group, version and plural. No I/O after start.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from importlib.resources import files
+from typing import Any
+
+from moorage.apiserver.errors import StatusError, bad_request, no_such_resource
+from moorage.apiserver.request import Target
+from moorage.apiserver.served import ServedType
+from moorage.core.meta import JsonObject, Key, ResourceType
+
+_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_SHARED_STORAGE = {("events.k8s.io", "events"): "events"}
+
+NAMESPACES = ResourceType("", "v1", "Namespace", "namespaces", namespaced=False)
+CONFIG_MAPS = ResourceType("", "v1", "ConfigMap", "configmaps")
+SERVICE_ACCOUNTS = ResourceType("", "v1", "ServiceAccount", "serviceaccounts")
+CRDS = ResourceType(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
+
+
+def _load(name: str) -> Any:
+    return json.loads((files("moorage.apiserver") / "data" / name).read_bytes())
+
+
+class Registry:
+    """All served kinds."""
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, JsonObject] = _load("schemas.json")
+        self._types: dict[tuple[str, str, str], ServedType] = {}
+        self._by_storage: dict[str, ServedType] = {}
+        self.changes = 0
+        self.subresource_kinds: dict[tuple[str, str], JsonObject] = {}
+        for served in self._builtins():
+            self._put(served)
+        self.object_meta = ServedType(NAMESPACES, self.definitions[_OBJECT_META], definitions=self.definitions).structural
+
+    def _builtins(self) -> Iterable[ServedType]:
+        by_kind = {
+            (gvk["group"], gvk["version"], gvk["kind"]): schema
+            for schema in self.definitions.values()
+            for gvk in schema.get("x-kubernetes-group-version-kind", ())
+        }
+        tables = _load("tables.json")
+        for group_version, rows in _load("resources.json").items():
+            group, _, version = group_version.rpartition("/")
+            for row in rows:
+                name, _, sub = row["name"].partition("/")
+                if sub:
+                    self.subresource_kinds[group_version, row["name"]] = row
+                    continue
+                subs = frozenset(item["name"].partition("/")[2] for item in rows if item["name"].startswith(f"{name}/"))
+                yield ServedType(
+                    ResourceType(group, version, row["kind"], name, row["namespaced"]),
+                    by_kind[group, version, row["kind"]],
+                    subs,
+                    tuple(row["verbs"]),
+                    f"{row['kind']}List",
+                    row["singularName"],
+                    tuple(row.get("shortNames", ())),
+                    tuple(row.get("categories", ())),
+                    tuple(tables.get(f"{group_version}/{name}", ())),
+                    self.definitions,
+                    _SHARED_STORAGE.get((group, name), f"{name}.{group}" if group else name),
+                )
+
+    def _put(self, served: ServedType) -> None:
+        rt = served.resource
+        self._types[rt.group, rt.version, rt.plural] = served
+        self._by_storage.setdefault(served.storage, served)
+        self.changes += 1
+
+    def define(self, served: ServedType) -> None:
+        """Serve a kind of a CRD, or its changed form."""
+        self._by_storage.pop(served.storage, None)
+        self._put(served)
+
+    def forget(self, served: ServedType) -> None:
+        """Serve a kind no more."""
+        rt = served.resource
+        self._types.pop((rt.group, rt.version, rt.plural), None)
+        self._by_storage.pop(served.storage, None)
+        self.changes += 1
+
+    def types(self) -> list[ServedType]:
+        """All served kinds."""
+        return list(self._types.values())
+
+    def find(self, group: str, version: str, plural: str) -> ServedType | None:
+        """The kind at that address."""
+        return self._types.get((group, version, plural))
+
+    def of_storage(self, storage: str) -> ServedType | None:
+        """The first kind that is kept under a storage name."""
+        return self._by_storage.get(storage)
+
+    def of_kind(self, api_version: str, kind: str) -> ServedType | None:
+        """The kind by apiVersion and kind."""
+        group, _, version = api_version.rpartition("/")
+        for served in self._types.values():
+            rt = served.resource
+            if rt.kind == kind and rt.group == group and rt.version == version:
+                return served
+        return None
+
+    def of_group_kind(self, api_version: str, kind: str) -> ServedType | None:
+        """The kind by group and kind, whatever version is named."""
+        group = api_version.rpartition("/")[0]
+        for served in self._types.values():
+            if served.resource.kind == kind and served.resource.group == group:
+                return served
+        return None
+
+    def resolve(self, target: Target) -> ServedType:
+        """The kind that a request addresses.
+
+        Raises:
+            StatusError: 404, no such resource, or its scope does not fit the path.
+        """
+        served = self.find(target.group, target.version, target.resource)
+        if served is None or (target.subresource and target.subresource not in served.subresources):
+            raise no_such_resource()
+        scoped = served.resource.namespaced
+        if (scoped and target.name and not target.namespace) or (
+            not scoped and target.namespace and target.resource != "namespaces"
+        ):
+            raise no_such_resource()
+        return served
+
+
+def key_of_target(served: ServedType, target: Target) -> Key:
+    """The key that a request names; the namespace of cluster-scoped kinds is empty."""
+    return Key(target.namespace if served.resource.namespaced else "", target.name)
+
+
+def check_gvk(served: ServedType, obj: JsonObject) -> None:
+    """Raises 400 when a body is of another kind than the path; fills in what is left out for built-ins."""
+    rt = served.resource
+    given = (obj.get("apiVersion") or "", obj.get("kind") or "")
+    if given == (rt.api_version, rt.kind):
+        return
+    if served.custom or not isinstance(given[0], str) or not isinstance(given[1], str):
+        _refuse_custom(rt, obj)
+    if given[0] not in ("", rt.api_version) or given[1] not in ("", rt.kind):
+        group, _, version = given[0].rpartition("/")
+        want = f"{rt.group}/{rt.version}, Kind={rt.kind}"
+        got = f"{group}/{version}, Kind={given[1]}"
+        if given[1] != rt.kind or group == rt.group:
+            raise bad_request(
+                f"{given[1]} in version {version!r} cannot be handled as a {rt.kind}: "
+                f"converting ({got}) to ({want}): unknown conversion".replace("'", '"')
+            )
+        raise bad_request(
+            f"the API version in the data ({given[0]}) does not match the expected API version ({rt.api_version})"
+        )
+    obj["apiVersion"], obj["kind"] = rt.api_version, rt.kind
+
+
+def _refuse_custom(rt: ResourceType, obj: JsonObject) -> None:
+    version, kind = obj.get("apiVersion"), obj.get("kind")
+    if not isinstance(version, str) or not version or not isinstance(kind, str) or not kind:
+        missing = "kind" if not kind else "apiVersion"
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {rt.kind}): Object '{missing.capitalize()}' is missing"
+        )
+    if version != rt.api_version:
+        raise bad_request(
+            f"the API version in the data ({version}) does not match the expected API version ({rt.api_version})"
+        )
+    raise StatusError(
+        400, "BadRequest", f"{kind} in version \"{rt.version}\" cannot be handled as a {rt.kind}: unexpected kind"
+    )

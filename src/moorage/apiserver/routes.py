@@ -1,0 +1,50 @@
+"""Which verb file answers which request."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from moorage.apiserver.api import Api
+from moorage.apiserver.create import create
+from moorage.apiserver.delete import delete
+from moorage.apiserver.deletecollection import delete_collection
+from moorage.apiserver.errors import method_not_allowed
+from moorage.apiserver.get import get
+from moorage.apiserver.list import list_objects
+from moorage.apiserver.patching import patch
+from moorage.apiserver.request import Request, Response
+from moorage.apiserver.served import ServedType
+from moorage.apiserver.update import update
+from moorage.apiserver.watch import watch
+
+Verb = Callable[[Api, Request, ServedType], Awaitable[Response]]
+
+VERBS: Mapping[str, Verb] = {
+    "get": get,
+    "list": list_objects,
+    "watch": watch,
+    "create": create,
+    "update": update,
+    "patch": patch,
+    "delete": delete,
+    "deletecollection": delete_collection,
+}
+STATUS: Mapping[str, Verb] = {"get": get, "update": update, "patch": patch}
+SUBRESOURCES: Mapping[str, Mapping[str, Verb]] = {"status": STATUS, "finalize": {"update": update}}
+
+
+async def serve(api: Api, request: Request) -> Response:
+    """The answer to a request on a resource.
+
+    Raises:
+        StatusError: 404, 405, and what the verb raises.
+    """
+    served = api.registry.resolve(request.target)
+    target = request.target
+    if target.subresource:
+        verb = SUBRESOURCES.get(target.subresource, {}).get(target.verb)
+    else:
+        verb = VERBS.get(target.verb) if target.verb in served.verbs else None
+    if verb is None or (not target.name and target.verb in ("update", "patch")):
+        raise method_not_allowed()
+    return await verb(api, request, served)

@@ -1,0 +1,161 @@
+"""What happens to an object between the wire and the store: decode, default, prepare, validate. Pure.
+
+Enters: an object as a client sent it, and the stored one. Leaves: the object as it may be stored, or all complaints.
+Built-in kinds go through builtin.py, custom ones through their schema; both through `metadata`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moorage.apiserver import builtin, metadata
+from moorage.apiserver.errors import StatusError, bad_request
+from moorage.apiserver.registry import Registry, check_gvk
+from moorage.apiserver.request import Request
+from moorage.apiserver.served import ServedType
+from moorage.core.meta import JsonObject
+from moorage.schema import ErrorType, FieldError, Verdict
+
+_SHOWN_WARNINGS = 100
+
+
+def decode_object(registry: Registry, served: ServedType, request: Request, found: tuple[JsonObject, list[str]]) -> JsonObject:
+    """The object of a body: kind checked, unknown fields dropped and reported as `fieldValidation` asks.
+
+    Raises:
+        StatusError: 400, another kind, wrong types of a built-in, or unknown fields under Strict.
+    """
+    obj, repeated = found
+    check_gvk(served, obj)
+    metadata.require_metadata(obj, served.resource.kind)
+    problems = [f'duplicate field "{path}"' for path in repeated]
+    problems += [f'unknown field "{path}"' for path in prune(registry, served, obj)]
+    report_fields(request, served, problems)
+    if not served.custom:
+        check_types(served, obj)
+    return obj
+
+
+def prune(registry: Registry, served: ServedType, obj: JsonObject) -> list[str]:
+    """Drop what the schema does not know; the dropped paths."""
+    if not served.custom:
+        return served.structural.prune(obj)
+    meta = obj["metadata"]
+    dropped = served.structural.prune(obj)
+    return dropped + [f"metadata.{path}" for path in registry.object_meta.prune(meta)]
+
+
+def report_fields(request: Request, served: ServedType, problems: Sequence[str]) -> None:
+    """Raise or warn about unknown and repeated fields, as `fieldValidation` says (Warn when it is not given)."""
+    mode = request.query.get("fieldValidation") or "Warn"
+    if not problems or mode == "Ignore":
+        return
+    if mode == "Strict":
+        rt = served.resource
+        raise bad_request(
+            f'{rt.kind} in version "{rt.version}" cannot be handled as a {rt.kind}: '
+            f"strict decoding error: {', '.join(problems)}"
+        )
+    request.warnings.extend(problems[:_SHOWN_WARNINGS])
+
+
+def check_types(served: ServedType, obj: JsonObject) -> None:
+    """Raises 400 when a field of a built-in kind has another JSON type than its Go struct."""
+    wrong = [error for error in served.structural.validate(obj).errors if error.type is ErrorType.TYPE_INVALID]
+    if wrong:
+        rt = served.resource
+        first = wrong[0]
+        raise bad_request(
+            f'{rt.kind} in version "{rt.version}" cannot be handled as a {rt.kind}: json: cannot unmarshal '
+            f"{first.path}: {first.detail or first.body}"
+        )
+
+
+def default(served: ServedType, obj: JsonObject) -> None:
+    """Fill in the defaults of a kind."""
+    served.structural.default(obj)
+    if not served.custom:
+        builtin.default_builtin(served.resource, obj)
+
+
+def prepare_create(served: ServedType, obj: JsonObject) -> None:
+    """What a create may not set is dropped; generation starts at 1."""
+    if not served.custom:
+        builtin.prepare_create(served.resource, obj)
+        return
+    if "status" in served.subresources:
+        obj.pop("status", None)
+    obj["metadata"]["generation"] = 1
+
+
+def prepare_update(served: ServedType, obj: JsonObject, old: JsonObject, subresource: str) -> None:
+    """Keep what this write may not change; a changed specification raises generation."""
+    if not served.custom:
+        prepare = builtin.prepare_status if subresource == "status" else builtin.prepare_update
+        prepare(served.resource, obj, old)
+        return
+    if subresource == "status":
+        _only_status(obj, old)
+    elif "status" in served.subresources:
+        _keep(obj, old, "status")
+    generation = old["metadata"].get("generation", 1)
+    ignored = {"metadata", "status"} if "status" in served.subresources else {"metadata"}
+    obj["metadata"]["generation"] = generation + 1 if _differs(obj, old, ignored) else generation
+
+
+def _differs(obj: JsonObject, old: JsonObject, ignored: set[str]) -> bool:
+    return {k: v for k, v in obj.items() if k not in ignored} != {k: v for k, v in old.items() if k not in ignored}
+
+
+def _keep(obj: JsonObject, old: JsonObject, name: str) -> None:
+    if name in old:
+        obj[name] = old[name]
+    else:
+        obj.pop(name, None)
+
+
+def _only_status(obj: JsonObject, old: JsonObject) -> None:
+    """A status write of a custom resource changes the status, and of the metadata only managedFields."""
+    for name in set(obj) | set(old):
+        if name not in ("status", "metadata"):
+            _keep(obj, old, name)
+    meta = {name: value for name, value in old["metadata"].items() if name != "managedFields"}
+    for name in ("managedFields", "resourceVersion", "uid"):
+        if name in obj["metadata"]:
+            meta[name] = obj["metadata"][name]
+    obj["metadata"] = meta
+
+
+def validate(served: ServedType, obj: JsonObject, old: JsonObject | None) -> Verdict:
+    """All complaints and warnings about an object that is to be stored."""
+    errors = metadata.validate(served, obj)
+    if old is not None:
+        errors += metadata.validate_update(obj, old)
+    warnings: tuple[str, ...] = ()
+    if served.custom:
+        structure = served.structural.validate(obj, old)
+        errors += structure.errors
+        warnings = structure.warnings
+        if not structure.errors:
+            rules = served.structural.validate_rules(obj, old)
+            errors += rules.errors
+            warnings += rules.warnings
+    else:
+        errors += _without_repeats(builtin.validate_builtin(served.resource, obj, old), errors)
+    return Verdict(tuple(errors), warnings)
+
+
+def _without_repeats(found: Sequence[FieldError], known: Sequence[FieldError]) -> list[FieldError]:
+    messages = {error.message for error in known}
+    return [error for error in found if error.message not in messages]
+
+
+def check_sizes(served: ServedType, obj: JsonObject, size: int) -> None:
+    """Raises 413 when an object is over what the store takes (1.5 MiB)."""
+    limit = 1536 * 1024
+    if size > limit:
+        raise StatusError(
+            413,
+            "RequestEntityTooLarge",
+            f"{served.resource.kind} {obj['metadata'].get('name', '')!r} has {size} bytes; at most {limit} are stored",
+        )

@@ -1,0 +1,216 @@
+"""The one way an object is changed: read, transform, admit, validate, commit; again when somebody else was faster.
+
+Enters: an Edit. Leaves: the entry as stored (or as it would be, for a dry run). It must not know HTTP.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from moorage.apiserver import metadata, strategy, views
+from moorage.apiserver.api import Api
+from moorage.apiserver.apply import TypeMap, settled, track_update
+from moorage.apiserver.errors import StatusError, already_exists, conflict, forbidden, invalid, not_found
+from moorage.apiserver.hub import Entry, Stale, encode
+from moorage.apiserver.registry import NAMESPACES
+from moorage.apiserver.request import Request
+from moorage.apiserver.served import ServedType
+from moorage.core.meta import JsonObject, Key
+
+_ATTEMPTS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A write of one object.
+
+    Attributes:
+        transform: gives the wanted object from the current one (a copy, None when absent); may raise StatusError.
+        tracked: whether managedFields follow this write (server-side apply sets them itself).
+        may_create: whether an absent object is created.
+        retry: whether a lost race is tried again.
+    """
+
+    served: ServedType
+    key: Key
+    request: Request
+    transform: Callable[[JsonObject | None], JsonObject]
+    subresource: str = ""
+    tracked: bool = True
+    may_create: bool = False
+    retry: bool = True
+
+    @property
+    def dry_run(self) -> bool:
+        return bool(self.request.query.get("dryRun"))
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a write came to."""
+
+    entry: Entry
+    created: bool = False
+
+
+async def write_object(api: Api, edit: Edit) -> Written:
+    """Perform an edit.
+
+    Raises:
+        StatusError: every refusal.
+    """
+    served, storage, path = edit.served, edit.served.storage, str(edit.key)
+    for _ in range(_ATTEMPTS):
+        before = await api.hub.settled(storage, path) if edit.key.name else None
+        try:
+            if before is None:
+                return await _create(api, edit)
+            return await _update(api, edit, before)
+        except Stale:
+            if before is None and not edit.may_create:
+                raise already_exists(served.resource, edit.key.name) from None
+            if not edit.retry:
+                break
+    raise conflict(served.resource, edit.key.name)
+
+
+async def create_object(api: Api, edit: Edit) -> Written:
+    """Create an object that must not exist.
+
+    Raises:
+        StatusError: 409 AlreadyExists and every other refusal.
+    """
+    return await _create(api, edit, fresh=True)
+
+
+async def _create(api: Api, edit: Edit, *, fresh: bool = False) -> Written:
+    served, rt = edit.served, edit.served.resource
+    if not fresh and not edit.may_create:
+        raise not_found(rt, edit.key.name)
+    obj = edit.transform(None)
+    metadata.prepare_create(served, obj, edit.key, api.now())
+    check_namespace(api, served, obj)
+    strategy.default(served, obj)
+    if edit.tracked:
+        obj = _track(api, edit, None, obj)
+    obj = await api.admission.mutate(edit.request, served, obj, None, edit.subresource)
+    strategy.prepare_create(served, obj)
+    api.allocate(served, obj, None)
+    obj = settled(None, obj)
+    _check_valid(edit, obj, None)
+    api.check_escalation(edit.request, served, obj, None)
+    await api.admission.validate(edit.request, served, obj, None, edit.subresource)
+    name = obj["metadata"]["name"]
+    path = str(Key(edit.key.namespace, name))
+    if (await api.hub.settled(served.storage, path)) is not None:
+        if fresh:
+            raise already_exists(rt, name)
+        raise Stale
+    if edit.dry_run:
+        return Written(_unstored(served, path, obj), created=True)
+    check_namespace(api, served, obj)
+    try:
+        return Written(await _commit(api, edit, path, obj, 0), created=True)
+    except Stale:
+        if fresh:
+            raise already_exists(rt, name) from None
+        raise
+
+
+async def _update(api: Api, edit: Edit, before: Entry) -> Written:
+    served, rt = edit.served, edit.served.resource
+    old = api.read(served, before)
+    obj = edit.transform(copy.deepcopy(old))
+    _check_preconditions(edit, obj, old)
+    metadata.prepare_update(obj, old)
+    strategy.default(served, obj)
+    if edit.tracked:
+        obj = _track(api, edit, old, obj)
+    obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    obj = await api.admission.mutate(edit.request, served, obj, old, edit.subresource)
+    strategy.prepare_update(served, obj, old, edit.subresource)
+    api.allocate(served, obj, old)
+    obj = settled(old, obj)
+    _check_valid(edit, obj, old)
+    api.check_escalation(edit.request, served, obj, old)
+    await api.admission.validate(edit.request, served, obj, old, edit.subresource)
+    if obj == old:
+        return Written(before)
+    gone = bool(old["metadata"].get("deletionTimestamp")) and finished(served, obj)
+    if edit.dry_run:
+        return Written(_unstored(served, before.key, obj))
+    return Written(await _commit(api, edit, before.key, obj, before.rev, delete=gone))
+
+
+def finished(served: ServedType, obj: JsonObject) -> bool:
+    """Whether nothing holds a terminating object any more."""
+    if obj["metadata"].get("finalizers"):
+        return False
+    return not (served.resource == NAMESPACES and (obj.get("spec") or {}).get("finalizers"))
+
+
+def _track(api: Api, edit: Edit, old: JsonObject | None, obj: JsonObject) -> JsonObject:
+    return track_update(
+        old,
+        obj,
+        manager=edit.request.manager,
+        types=type_map(api, edit.served),
+        now=api.now(),
+        subresource=edit.subresource,
+        api_version=edit.served.resource.api_version,
+    )
+
+
+def type_map(api: Api, served: ServedType) -> TypeMap:
+    """The merge rules of a kind, made once."""
+    found = api.type_maps.get(served)
+    if found is None:
+        found = api.type_maps[served] = TypeMap.of(served.schema, served.definitions)
+    return found
+
+
+def _check_preconditions(edit: Edit, obj: JsonObject, old: JsonObject) -> None:
+    meta, rt = obj["metadata"], edit.served.resource
+    given = meta.get("resourceVersion")
+    if given and given != old["metadata"]["resourceVersion"]:
+        raise conflict(rt, edit.key.name)
+    if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
+        raise conflict(rt, edit.key.name, metadata.check_preconditions(old, meta["uid"], None))
+
+
+def _check_valid(edit: Edit, obj: JsonObject, old: JsonObject | None) -> None:
+    verdict = strategy.validate(edit.served, obj, old)
+    edit.request.warnings.extend(verdict.warnings)
+    if verdict.errors:
+        name = obj["metadata"].get("name") or obj["metadata"].get("generateName") or ""
+        raise invalid(edit.served.resource, name, verdict.errors)
+
+
+def check_namespace(api: Api, served: ServedType, obj: JsonObject) -> None:
+    """Raises 404 or 403 when nothing can be created in the namespace of `obj`."""
+    namespace = obj["metadata"].get("namespace")
+    if not served.resource.namespaced or not namespace:
+        return
+    entry = api.hub.get("namespaces", namespace)
+    if entry is None:
+        raise not_found(NAMESPACES, namespace)
+    if b'"deletionTimestamp":' in entry.raw and entry.parse()["metadata"].get("deletionTimestamp"):
+        name = obj["metadata"].get("name") or obj["metadata"].get("generateName") or ""
+        refused = forbidden(
+            served.resource, name, f"unable to create new content in namespace {namespace} because it is being terminated"
+        )
+        why = f"namespace {namespace} is being terminated"
+        cause = {"reason": "NamespaceTerminating", "message": why, "field": "metadata.namespace"}
+        raise StatusError(403, "Forbidden", refused.message, {**(refused.details or {}), "causes": [cause]})
+
+
+def _unstored(served: ServedType, path: str, obj: JsonObject) -> Entry:
+    raw = encode(views.ordered(served, obj))
+    strategy.check_sizes(served, obj, len(raw))
+    return Entry(path, 0, raw)
+
+
+async def _commit(api: Api, edit: Edit, path: str, obj: JsonObject, seen: int, *, delete: bool = False) -> Entry:
+    return await api.commit(edit.served, path, obj, seen, delete=delete)
