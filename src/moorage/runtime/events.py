@@ -107,6 +107,9 @@ class Recorder:
         except MoorageError as error:
             self._dropped("refused")
             _log.warning("event not written", object=str(regarding.key), reason=event.reason, error=str(error))
+        except Exception:  # noqa: BLE001  an Event is never worth a controller
+            self._dropped("bug")
+            _log.exception("event not written", object=str(regarding.key), reason=event.reason)
 
     async def _store(self, regarding: Ref, event: Event, count: int) -> None:
         key = Key(regarding.key.namespace or "default", _name(regarding, event))

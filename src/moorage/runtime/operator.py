@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import socket
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,7 @@ from moorage.net.resolver import ServiceResolver
 from moorage.net.sessions import Sessions
 from moorage.schema.review import Admission
 
-from . import health, logs
+from . import health
 from .admission import Handler, Webhooks
 from .admission_http import serve
 from .admission_server import AdmissionServer, CertificateSource
@@ -44,7 +44,7 @@ _log = structlog.get_logger("moorage.operator")
 class Leadership:
     """The Lease by which one replica of several leads. `identity` empty: made from the host name."""
 
-    lease: Key = Key("moorage-system", "moorage")
+    lease: Key = Key("moorage-system", "moorage")  # noqa: RUF009  frozen
     identity: str = ""
     terms: Terms = Terms()  # noqa: RUF009  frozen
 
@@ -99,10 +99,11 @@ class Operator:
     controllers: dict[str, Controller] = field(default_factory=dict, init=False)
     working: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _reflectors: dict[ResourceType, Reflector] = field(default_factory=dict, init=False)
-    _election: Election | None = field(default=None, init=False)
+    _election: Election | None = field(init=False)
     _admission: AdmissionServer | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
+        self._election = self._candidate(self.options.leadership)
         for rt in self._cached_types():
             self._reflectors[rt] = Reflector(self.client, rt, namespace=self.options.namespace)
         for room in self.rooms:
@@ -159,29 +160,38 @@ class Operator:
                 await stack.enter_async_context(_background(self._admission.run(), "admission"))
             for rt, reflector in self._reflectors.items():
                 await stack.enter_async_context(_background(reflector.run(), f"reflector-{rt.plural}"))
-            await _first(stop.wait(), self._lead(stop))
+            await self._lead(stop)
 
     async def _lead(self, stop: asyncio.Event) -> None:
-        """Work while leading, again and again."""
-        for reflector in self._reflectors.values():
-            await reflector.synced.wait()
-        leadership = self.options.leadership
-        if leadership is None:
+        """Work while leading, again and again, until `stop`."""
+        await _first(stop.wait(), self._synced())
+        if self._election is None:
             await self._work(stop.wait())
             return
-        election = self._election = self._candidate(leadership)
-        gauge = self.metrics.leading.labels(leadership.lease.name)
+        gauge = self.metrics.leading.labels(self._election.key.name)
         gauge.set(0)
         try:
             while not stop.is_set():
-                await election.acquire()
-                gauge.set(1)
-                await self._work(_first(stop.wait(), election.hold()))
-                gauge.set(0)
+                await _first(stop.wait(), self._election.acquire())
+                if self._election.leading:
+                    gauge.set(1)
+                    await self._term(self._election, stop)
+                    gauge.set(0)
         finally:
-            await election.release()
+            await self._election.release()
 
-    def _candidate(self, leadership: Leadership) -> Election:
+    async def _term(self, election: Election, stop: asyncio.Event) -> None:
+        """One term. The claim is renewed until the last pass has ended."""
+        async with _background(election.hold(), "lease", endless=False) as holding:
+            await self._work(_first(stop.wait(), asyncio.shield(holding)))
+
+    async def _synced(self) -> None:
+        for reflector in self._reflectors.values():
+            await reflector.synced.wait()
+
+    def _candidate(self, leadership: Leadership | None) -> Election | None:
+        if leadership is None:
+            return None
         identity = leadership.identity or f"{socket.gethostname()}_{uuid.uuid4()}"
         return Election(self.client, leadership.lease, identity, leadership.terms)
 
@@ -235,16 +245,14 @@ class Operator:
         return AdmissionServer(app, webhooks.bind, webhooks.source, period=webhooks.period)
 
 
-def configure_logging(*, json: bool | None = None) -> None:
-    """See `logs.configure`."""
-    logs.configure(json=json)
-
-
 @contextlib.asynccontextmanager
-async def _background(work: Awaitable[None], name: str) -> AsyncIterator[asyncio.Task[None]]:
-    """A task for as long as the block runs. One that ends by itself is a bug and is logged."""
-    task = asyncio.ensure_future(work)
-    task.add_done_callback(lambda done: _ended(done, name))
+async def _background(
+    work: Coroutine[Any, Any, None], name: str, *, endless: bool = True
+) -> AsyncIterator[asyncio.Task[None]]:
+    """A task for as long as the block runs. An endless one that ends by itself is a bug and is logged."""
+    task = asyncio.create_task(work, name=name)
+    if endless:
+        task.add_done_callback(_ended)
     try:
         yield task
     finally:
@@ -252,9 +260,9 @@ async def _background(work: Awaitable[None], name: str) -> AsyncIterator[asyncio
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _ended(task: asyncio.Future[None], name: str) -> None:
+def _ended(task: asyncio.Task[None]) -> None:
     if not task.cancelled():
-        _log.error("a background task ended", task=name, exc_info=task.exception())
+        _log.error("a background task ended", task=task.get_name(), exc_info=task.exception())
 
 
 async def _first(*works: Awaitable[Any]) -> None:

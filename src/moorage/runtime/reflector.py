@@ -125,6 +125,9 @@ class Reflector:
             except (ApiError, ConnectionFailed) as error:
                 self._trouble(error)
                 failures += 1
+            except Exception:  # noqa: BLE001  an answer that nobody foresaw must not end the reflector
+                _log.exception("bug in a reflector", resource=self.resource.group_resource)
+                failures += 1
             await asyncio.sleep(self.backoff.delay(failures, random.random()))  # noqa: S311
 
     async def _is_absent(self) -> bool:
