@@ -1,1 +1,56 @@
-"""keystone"""
+"""Keystone: the kinds, their admissions, their controllers, what they may do.
+
+`KINDS`, `ADMISSIONS` and `RULES` are light; `ROOMS` brings the HTTP stack. Each is made when first asked for, so that `moorage lint`
+stays quick.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moorage.runtime.install import Access
+    from moorage.runtime.room import Room
+    from moorage.schema import Admission, Kind
+
+    KINDS: tuple[Kind[Any], ...]
+    ADMISSIONS: tuple[Admission, ...]
+    ROOMS: tuple[Room[Any, Any], ...]
+    RULES: tuple[Access, ...]
+
+__all__ = ["ADMISSIONS", "KINDS", "ROOMS", "RULES"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = {"KINDS": _kinds, "ADMISSIONS": _admissions, "ROOMS": _rooms, "RULES": _rules}[name]()
+    globals()[name] = found
+    return found
+
+
+def _kinds() -> tuple[Kind[Any], ...]:
+    from .backend.types import KIND as BACKEND
+    from .service.types import KIND as SERVICE
+
+    return (SERVICE, BACKEND)
+
+
+def _admissions() -> tuple[Admission, ...]:
+    from .backend.admission import ADMISSION as BACKEND
+    from .service.admission import ADMISSION as SERVICE
+
+    return (SERVICE, BACKEND)
+
+
+def _rooms() -> tuple[Room[Any, Any], ...]:
+    from .backend.room import ROOM
+    from .service.room import room
+
+    return (room(), ROOM)
+
+
+def _rules() -> tuple[Access, ...]:
+    from .service.access import ACCESS
+
+    return ACCESS

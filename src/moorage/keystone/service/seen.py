@@ -35,7 +35,11 @@ OWNED: Final = (SECRET, CONFIG_MAP, SERVICE, PVC, DEPLOYMENT, JOB, CRON_JOB, PDB
 
 
 class SecretFault(ValueError):
-    """A Secret that cannot be used: which one and why, never a value."""
+    """A Secret that cannot be used: which one and why, never a value. `missing`: a person has yet to bring it."""
+
+    def __init__(self, text: str, *, missing: bool = False) -> None:
+        super().__init__(text)
+        self.missing = missing
 
 
 def secret_text(secret: JsonObject | None, name: str, key: str) -> str:
@@ -45,14 +49,14 @@ def secret_text(secret: JsonObject | None, name: str, key: str) -> str:
         SecretFault: the Secret or the key is missing or empty, or the value is no single line of text.
     """
     if secret is None:
-        raise SecretFault(f'Secret "{name}" does not exist')
+        raise SecretFault(f'Secret "{name}" does not exist', missing=True)
     try:
         raw = base64.b64decode((secret.get("data") or {}).get(key) or "").decode()
     except (binascii.Error, UnicodeDecodeError):
         raise SecretFault(f'Secret "{name}", key "{key}": not UTF-8 text') from None
     text = raw.rstrip("\r\n")
     if not text:
-        raise SecretFault(f'Secret "{name}" has no "{key}"')
+        raise SecretFault(f'Secret "{name}" has no "{key}", or an empty one', missing=True)
     if any(ord(char) < 32 or ord(char) == 127 for char in text):
         raise SecretFault(f'Secret "{name}", key "{key}": holds a control character')
     return text
@@ -112,6 +116,23 @@ Step = Literal[
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """A write that the API server, or we ourselves, refused: the step it belongs to and why."""
+
+    step: Step
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that this pass did and a person should read."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """One pass: inputs, what they call for, the children that live, and what this pass has done already.
 
@@ -119,6 +140,9 @@ class Seen:
         live: children by (kind, name), ours and those that merely carry a name of ours.
         done: steps of this pass whose writes have been made; they are not asked for again.
         health: the newest answer of the API, None before the first.
+        refusal: a write of this pass that was refused; the pass ends.
+        notes: what this pass did beyond the ordinary.
+        namespace_ends: the namespace is being deleted, nothing new may be made.
     """
 
     inputs: Inputs
@@ -128,6 +152,8 @@ class Seen:
     live: Mapping[tuple[str, str], JsonObject] = field(default_factory=dict, repr=False)
     done: frozenset[Step] = frozenset()
     health: Health | None = None
+    refusal: Refusal | None = None
+    notes: tuple[Note, ...] = ()
     namespace_ends: bool = False
 
     @property
@@ -157,17 +183,6 @@ class Seen:
             if obj is None:
                 live.pop(key, None)
         return replace(self, live=live, done=self.done | {step})
-
-
-def rolled_out(deployment: JsonObject | None) -> bool:
-    """Whether every replica runs the newest template and no old one is left (spec/keystone.md 4.3)."""
-    if deployment is None:
-        return False
-    status = deployment.get("status") or {}
-    wanted = deployment["spec"].get("replicas", 1)
-    counts = {status.get(name, 0) for name in ("updatedReplicas", "readyReplicas", "replicas")}
-    current = status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0)
-    return bool(current and counts == {wanted})
 
 
 def mounted_domains(deployment: JsonObject | None) -> str | None:

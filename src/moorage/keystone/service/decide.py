@@ -1,0 +1,250 @@
+"""The policy of a Keystone, read from top to bottom: groups of rules, each rule one part of the service.
+
+A rule answers Met, the next plan, or why it has to wait. Rules of a group do not wait for each other; a group waits for those
+above it. `decide` gives the first plan, `report` asks the same rules for the conditions: one sentence, one place.
+Enters: the snapshot. Leaves: a plan or an outcome. Source: spec/keystone.md 1.2; ADR 0010 for the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Final, TypeAlias
+
+from moorage.core.outcome import Done, Failed, Outcome, Stalled, Waiting
+from moorage.runtime.projection import rolled_out
+
+from . import repositories, support
+from .jobs import job_step
+from .manifests import bootstrap, db_sync, internal_endpoint, network_policy, trust_flush
+from .met import Met
+from .plan import Action, Ensure, Plan, Probe, Prune, Remove
+from .render import CONFIG_BASE, DOMAINS_BASE, base_children, bundles, workload
+from .seen import (
+    CONFIG_MAP,
+    CRON_JOB,
+    DEPLOYMENT,
+    NETWORK_POLICY,
+    SECRET,
+    SecretFault,
+    Seen,
+    Step,
+    mounted_domains,
+)
+
+Answer: TypeAlias = Met | Plan | Outcome
+RETAIN: Final = 3
+HEALTHY_FOR: Final = 30.0
+"""Seconds for which a good answer of the API counts."""
+_SHOWN: Final = 20
+"""Backends that a message names; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One part of the service: the condition it shows in, and the question. `blocking`: later groups wait for it."""
+
+    condition: str
+    ask: Callable[[Seen], Answer]
+    blocking: bool = True
+
+
+def supported(seen: Seen) -> Answer:
+    """What this release cannot do is refused here too: the webhook may have been down."""
+    found = support.complaints(seen.keystone)
+    return Stalled("ConfigError", "; ".join(found)) if found else Met("SecretsAvailable")
+
+
+def secrets(seen: Seen) -> Answer:
+    """The credentials that a person brings."""
+    if isinstance(seen.wanted.connection, SecretFault):
+        return Waiting("WaitingForDBCredentials", str(seen.wanted.connection), after=15)
+    if isinstance(seen.wanted.password, SecretFault) and seen.wanted.password.missing:
+        return Waiting("WaitingForAdminCredentials", str(seen.wanted.password), after=15)
+    return Met("SecretsAvailable")
+
+
+def connection(seen: Seen) -> Answer:
+    """The Secrets that pods take their environment from."""
+    return _ensured(seen, "DBConnectionSecret", base_children(seen.keystone, seen.wanted)) or Met("SecretsAvailable")
+
+
+def identity_backends(seen: Seen) -> Answer:
+    """Which backends are projected, and whether every replica runs just that. It stops nothing.
+
+    Source: spec/keystone.md 4.5; both directions wait for the rollout.
+    """
+    domains, live = seen.wanted.domains, seen.child(DEPLOYMENT, seen.name)
+    if domains.left:
+        return Waiting("WaitingForBackends", waiting_for(seen))
+    files = seen.wanted.domain_files
+    if mounted_domains(live) != (files.name if files else None):
+        what = "has not reached the Deployment yet" if files else "is still mounted by the Deployment"
+        return Waiting("WaitingForRollout", f"the domains projection {what}")
+    if not rolled_out(live):
+        return Waiting("WaitingForRollout", "not every replica runs the domains projection yet")
+    if not domains.total:
+        return Met("IdentityBackendsNotRequired", "no backend names this Keystone")
+    return Met("AllBackendsProjected", f"{len(domains.attached)} projected: {_listed(domains.attached)}")
+
+
+def waiting_for(seen: Seen) -> str:
+    """The sentence that names every backend that is left out, and why."""
+    reasons = [f"{left.name} ({left.why})" for left in seen.wanted.domains.left]
+    return f"Waiting for identity backends: {_listed(reasons, '; ')}"
+
+
+def _listed(names: Sequence[str], between: str = ", ") -> str:
+    more = len(names) - _SHOWN
+    return between.join(names[:_SHOWN]) + (f"{between}and {more} more" if more > 0 else "")
+
+
+def config(seen: Seen) -> Answer:
+    """Configuration and domain files under content-hashed names."""
+    if isinstance(seen.wanted.config, ValueError):
+        return Stalled("ConfigError", str(seen.wanted.config))
+    return _ensured(seen, "Config", bundles(seen.keystone, seen.wanted)) or Met("SecretsAvailable")
+
+
+def network(seen: Seen) -> Answer:
+    """The NetworkPolicy, and its removal."""
+    wanted = network_policy(seen.keystone, seen.inputs.backends)
+    live = seen.child(NETWORK_POLICY, seen.name)
+    if wanted is not None:
+        return _ensured(seen, "NetworkPolicy", (Ensure(NETWORK_POLICY, wanted),)) or Met("NetworkPolicyReady")
+    if live is not None and seen.owns(live):
+        return Plan("NetworkPolicy", (Remove(NETWORK_POLICY, live),))
+    return Met("NetworkPolicyNotRequired")
+
+
+def database(seen: Seen) -> Answer:
+    """The schema, brought up to date by a Job."""
+    job = db_sync(seen.keystone, seen.wanted.mounts.config)
+    return job_step(seen, "Database", job, ("DBSyncInProgress", "DBSyncFailed", 30)) or Met("DatabaseSynced")
+
+
+def serving(seen: Seen) -> Answer:
+    """Service, Deployment and disruption budget, until every replica runs the newest template."""
+    if plan := _ensured(seen, "Deployment", workload(seen.keystone, seen.wanted)):
+        return plan
+    live = seen.child(DEPLOYMENT, seen.name)
+    if rolled_out(live):
+        return Met("DeploymentReady", f"{seen.keystone.spec.replicas} replicas run")
+    status = (live or {}).get("status") or {}
+    text = (
+        f"{status.get('updatedReplicas', 0)} of {seen.keystone.spec.replicas} replicas are updated, "
+        f"{status.get('readyReplicas', 0)} are ready"
+    )
+    for item in status.get("conditions") or ():
+        stuck = item["type"] == "Progressing" and item["status"] == "False"
+        if stuck or (item["type"] == "ReplicaFailure" and item["status"] == "True"):
+            text += f"; {item.get('message') or item.get('reason')}"
+    return Waiting("WaitingForDeployment", text, after=10)
+
+
+def pruned(seen: Seen) -> Answer:
+    """Older generations: three stay; of domain files none once no domain is projected, since they hold passwords (B08)."""
+    files = seen.wanted.domain_files
+    actions = (
+        Prune(CONFIG_MAP, f"{seen.name}-{CONFIG_BASE}", seen.wanted.mounts.config, RETAIN),
+        Prune(SECRET, f"{seen.name}-{DOMAINS_BASE}", files.name if files else "", RETAIN if files else 0),
+    )
+    return _ensured(seen, "Prune", actions) or Met("SecretsAvailable")
+
+
+def api(seen: Seen) -> Answer:
+    """Whether the Identity API answers."""
+    health = seen.health
+    fresh = health is not None and health.ok and (seen.now - health.at).total_seconds() < HEALTHY_FOR
+    if not fresh and "HealthCheck" not in seen.done:
+        return Plan("HealthCheck", (Probe(internal_endpoint(seen.keystone)),))
+    assert health is not None
+    return Met("APIHealthy") if health.ok else Waiting(health.reason, health.message, after=10)
+
+
+def bootstrapped(seen: Seen) -> Answer:
+    """Administrator, region and endpoints, made by a Job that may run again."""
+    if isinstance(seen.wanted.password, SecretFault):
+        return Stalled("AdminSecretInvalid", str(seen.wanted.password))
+    held = seen.child(SECRET, f"{seen.name}-bootstrap")
+    assert held is not None
+    job = bootstrap(seen.keystone, seen.wanted.mounts.config, repositories.version_of(held))
+    return job_step(seen, "Bootstrap", job, ("BootstrapInProgress", "BootstrapFailed", 60)) or Met("BootstrapComplete")
+
+
+def trusts(seen: Seen) -> Answer:
+    """The CronJob that removes expired trusts, and its removal."""
+    wanted = trust_flush(seen.keystone, seen.wanted.mounts.config)
+    live = seen.child(CRON_JOB, f"{seen.name}-trust-flush")
+    if wanted is not None:
+        return _ensured(seen, "TrustFlush", (Ensure(CRON_JOB, wanted),)) or Met("TrustFlushReady")
+    if live is not None and seen.owns(live):
+        return Plan("TrustFlush", (Remove(CRON_JOB, live),))
+    return Met("TrustFlushNotRequired")
+
+
+GROUPS: Final = (
+    (Rule("SecretsReady", supported),),
+    (Rule("SecretsReady", secrets),),
+    (Rule("SecretsReady", connection),),
+    (Rule("IdentityBackendsReady", identity_backends, blocking=False),),
+    (Rule("SecretsReady", config),),
+    (
+        Rule("FernetKeysReady", repositories.fernet_keys),
+        Rule("CredentialKeysReady", repositories.credential_keys),
+        Rule("NetworkPolicyReady", network),
+    ),
+    (Rule("DatabaseReady", database),),
+    (Rule("DeploymentReady", serving),),
+    (Rule("SecretsReady", pruned),),
+    (Rule("KeystoneAPIReady", api), Rule("BootstrapReady", bootstrapped), Rule("TrustFlushReady", trusts)),
+    (Rule("CredentialKeysReady", repositories.credential_rotation),),
+)
+
+
+def decide(seen: Seen) -> Plan | Outcome:
+    """The next plan of this pass, or what it came to."""
+    if seen.keystone.metadata.deletion_timestamp or seen.namespace_ends:
+        return Done()  # garbage collection takes the children; nothing new is made
+    if seen.refusal is not None:
+        return Failed(seen.refusal.reason, seen.refusal.message)
+    for group in GROUPS:
+        held: list[Outcome] = []
+        for rule in group:
+            answer = rule.ask(seen)
+            if isinstance(answer, Plan):
+                return answer
+            if rule.blocking and not isinstance(answer, Met):
+                held.append(answer)
+        if held:
+            return min(held, key=_urgency)
+    return Done(after=_until_rotation(seen))
+
+
+def answers(seen: Seen) -> Iterator[tuple[Rule, Answer | None]]:
+    """What each rule says of a snapshot; None for the rules that the pass does not reach."""
+    reached = True
+    for group in GROUPS:
+        found = [(rule, rule.ask(seen) if reached else None) for rule in group]
+        yield from found
+        reached = reached and all(isinstance(answer, Met) or not rule.blocking for rule, answer in found)
+
+
+def _urgency(outcome: Outcome) -> float:
+    """Seconds until the outcome wants another look; a failure first, a stall last."""
+    match outcome:
+        case Failed():
+            return 0.0
+        case Waiting(after=after) if after is not None:
+            return after
+    return float("inf")
+
+
+def _until_rotation(seen: Seen) -> float | None:
+    times = [at for at in repositories.rotations(seen) if at is not None]
+    return max(1.0, (min(times) - seen.now.astimezone(UTC)).total_seconds()) if times else None
+
+
+def _ensured(seen: Seen, step: Step, actions: Sequence[Action]) -> Plan | None:
+    return None if step in seen.done else Plan(step, tuple(actions))

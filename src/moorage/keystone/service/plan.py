@@ -1,0 +1,100 @@
+"""What one round of a pass asks `apply` to do: a step and its actions, in order.
+
+Enters: nothing. Leaves: frozen values. Manifests may hold Secrets, so no action prints its manifest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from moorage.core.meta import JsonObject, ResourceType
+
+from .keys import Keys
+from .seen import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Ensure:
+    """Apply a child; no request when it is as wanted."""
+
+    resource: ResourceType
+    manifest: JsonObject = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Create an immutable, content-named child unless it exists."""
+
+    resource: ResourceType
+    manifest: JsonObject = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create a child that is never changed afterwards (a Job)."""
+
+    resource: ResourceType
+    manifest: JsonObject = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Delete exactly this live child. Foreground: it stays visible until its pods are gone."""
+
+    resource: ResourceType
+    live: JsonObject = field(repr=False)
+    propagation: str = "Background"
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """Delete older generations of a bundle, all but the `keep` newest besides `current`."""
+
+    resource: ResourceType
+    base: str
+    current: str
+    keep: int
+
+
+@dataclass(frozen=True, slots=True)
+class MakeKeys:
+    """Create a key repository of two fresh keys."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class StageKeys:
+    """Write the keys of the next rotation to `<name>-rotation`."""
+
+    name: str
+    most: int
+    repository: JsonObject = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitKeys:
+    """Make staged keys the repository, guarded by its resourceVersion, then remove the staging Secret."""
+
+    repository: JsonObject = field(repr=False)
+    staging: JsonObject = field(repr=False)
+    keys: Keys = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Ask the Identity API whether it lives."""
+
+    url: str
+
+
+Action: TypeAlias = Ensure | Project | Create | Remove | Prune | MakeKeys | StageKeys | CommitKeys | Probe
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One step; `sub` counts in the metrics under the step's name."""
+
+    step: Step
+    actions: tuple[Action, ...]

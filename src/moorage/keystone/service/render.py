@@ -1,0 +1,131 @@
+"""What a Keystone calls for: configuration, domain files, connection, and from these every child.
+
+Enters: the inputs of a pass. Leaves: values and manifests. Nothing is written and nothing is compared with what lives.
+Source: spec/keystone.md 1.2 to 1.5, 3.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from moorage.core.meta import JsonObject
+from moorage.core.secret import SecretText
+from moorage.render.bundle import Bundle
+
+from . import manifests, pods
+from .conf import ConfigFault, Facts, config_files, overridden
+from .domains import Domains, project_all
+from .plan import Ensure, Project
+from .seen import CONFIG_MAP, DEPLOYMENT, PDB, PVC, SECRET, SERVICE, Inputs, SecretFault, secret_text
+from .types import Keystone
+
+CONFIG_BASE = "config"
+DOMAINS_BASE = "domains"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Everything a pass needs to know of its inputs; a fault stands where a value could not be made.
+
+    Args:
+        connection: URL of the database, or why there is none.
+        password: of the administrator, or why there is none.
+        config: files of keystone.conf.d, or why there are none.
+        domains: what is projected and what is left out.
+        overridden: our options that extraConfig overrides.
+    """
+
+    connection: SecretText | SecretFault
+    password: SecretText | SecretFault
+    config: Bundle | ConfigFault
+    domains: Domains
+    domain_files: Bundle | None = field(repr=False)
+    overridden: tuple[str, ...] = ()
+
+    @property
+    def mounts(self) -> pods.Mounts:
+        """Names that the pods mount; only asked for once the configuration could be made."""
+        assert isinstance(self.config, Bundle)
+        return pods.Mounts(self.config.name, self.domain_files.name if self.domain_files else None)
+
+
+def wanted(inputs: Inputs) -> Wanted:
+    """What these inputs call for; faults are values, nothing is raised."""
+    keystone = inputs.keystone
+    name = keystone.metadata.name
+    domains = project_all(inputs.backends)
+    facts = Facts(inputs.policy, bool(domains.files))
+    return Wanted(
+        connection=_connection(inputs),
+        password=_password(inputs),
+        config=_config(keystone, facts),
+        domains=domains,
+        domain_files=Bundle(f"{name}-{DOMAINS_BASE}", domains.files) if domains.files else None,
+        overridden=overridden(keystone, facts),
+    )
+
+
+def _connection(inputs: Inputs) -> SecretText | SecretFault:
+    ref = inputs.keystone.spec.database.secret_ref
+    if ref is None:
+        return SecretText(manifests.connection_url(inputs.keystone))
+    try:
+        user, password = (secret_text(inputs.database, ref.name, key) for key in ("username", "password"))
+    except SecretFault as fault:
+        return fault
+    return SecretText(manifests.connection_url(inputs.keystone, user, password))
+
+
+def _password(inputs: Inputs) -> SecretText | SecretFault:
+    ref = inputs.keystone.spec.bootstrap.admin_password_secret_ref
+    try:
+        return SecretText(secret_text(inputs.admin, ref.name, "password"))
+    except SecretFault as fault:
+        return fault
+
+
+def _config(keystone: Keystone, facts: Facts) -> Bundle | ConfigFault:
+    try:
+        files = config_files(keystone, facts)
+    except ConfigFault as fault:
+        return fault
+    return Bundle(f"{keystone.metadata.name}-{CONFIG_BASE}", files)
+
+
+def base_children(keystone: Keystone, found: Wanted) -> tuple[Ensure, ...]:
+    """The Secrets that pods take their environment from, and the volume of an embedded database."""
+    children = []
+    if isinstance(found.connection, SecretText):
+        data = {"connection": found.connection.reveal()}
+        children.append(Ensure(SECRET, manifests.secret(keystone, "db-connection", data)))
+    if isinstance(found.password, SecretText):
+        data = {"password": found.password.reveal()}
+        children.append(Ensure(SECRET, manifests.secret(keystone, "bootstrap", data)))
+    if keystone.spec.database.embedded is not None:
+        children.append(Ensure(PVC, manifests.volume_claim(keystone)))
+    return tuple(children)
+
+
+def bundles(keystone: Keystone, found: Wanted) -> tuple[Project, ...]:
+    """The content-named children: the configuration, and the domain files when there are any."""
+    assert isinstance(found.config, Bundle)
+    projected = [Project(CONFIG_MAP, _bundle(keystone, found.config, secret=False))]
+    if found.domain_files is not None:
+        projected.append(Project(SECRET, _bundle(keystone, found.domain_files, secret=True)))
+    return tuple(projected)
+
+
+def _bundle(keystone: Keystone, bundle: Bundle, *, secret: bool) -> JsonObject:
+    marks = {**pods.labels(keystone.metadata.name), manifests.BASE_LABEL: bundle.base}
+    make = bundle.secret if secret else bundle.config_map
+    return make(keystone.metadata.namespace, manifests.owner(keystone), marks)
+
+
+def workload(keystone: Keystone, found: Wanted) -> tuple[Ensure, ...]:
+    """Service, Deployment and disruption budget."""
+    assert isinstance(found.connection, SecretText)
+    return (
+        Ensure(SERVICE, manifests.service(keystone)),
+        Ensure(DEPLOYMENT, manifests.deployment(keystone, found.mounts, found.connection.reveal())),
+        Ensure(PDB, manifests.disruption_budget(keystone)),
+    )
