@@ -1,0 +1,160 @@
+"""One-machine mode, wired: the API server, all controllers, and the node, started in order and stopped in order.
+
+Enters: options. Leaves: when it was told to stop. The controllers and the node get the same kubeconfig that a person gets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from moorage.apiserver import Server
+from moorage.core.errors import EnvironmentError_, StorageError
+from moorage.core.meta import JsonObject
+from moorage.keystone import ADMISSIONS, KINDS, RECIPES, ROOMS
+from moorage.kube import resources
+from moorage.kube.client import Client
+from moorage.kube.config import load_kubeconfig
+from moorage.node import Node, NodeOptions
+from moorage.runtime import logs
+from moorage.runtime.install import webhook_configurations
+from moorage.runtime.operator import Operator, Options
+
+
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    """What `moorage up` was told: data folder, port (0: any), history in seconds, log level."""
+
+    data: Path
+    port: int
+    history: float
+    log_level: str
+
+
+def run_machine(options: UpOptions) -> None:
+    """Run until SIGINT or SIGTERM.
+
+    Raises:
+        EnvironmentError_: another `moorage up` holds the data folder.
+        StorageError: the data folder cannot be used.
+    """
+    import uvloop
+
+    logs.configure(level=options.log_level)
+    with _only_one(options.data):
+        uvloop.run(_run(options))
+
+
+@contextlib.contextmanager
+def _only_one(data: Path) -> Iterator[None]:
+    """Hold the data folder by a lock that the kernel drops with the process."""
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(data / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StorageError(str(data), f"cannot be used: {error.strerror}", "Name another folder with --data") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        fix = f"Use it: kubeconfig {data / 'kubeconfig'}; or name another folder with --data"
+        raise EnvironmentError_(str(data), "another `moorage up` runs on this data", fix) from error
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+async def _run(options: UpOptions) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, stop.set)
+    kubeconfig = options.data / "kubeconfig"
+    async with _server(options, kubeconfig) as handlers, Client(load_kubeconfig(str(kubeconfig))) as client:
+        await install(client)
+        operator = Operator(ROOMS, client, Options(local=True, admissions=ADMISSIONS))
+        handlers.operator = operator
+        node = Node(client, options.data, NodeOptions(recipes=RECIPES))
+        typer.echo(f"kubeconfig: {kubeconfig}")
+        await _until_stopped(stop, operator, node)
+
+
+class _Handlers:
+    """Admission in this process: the server starts before the operator that answers it."""
+
+    def __init__(self) -> None:
+        self.operator: Operator | None = None
+
+    def of(self, path: str) -> _Handler:
+        return _Handler(self, path)
+
+
+class _Handler:
+    def __init__(self, handlers: _Handlers, path: str) -> None:
+        self._handlers, self._path = handlers, path
+
+    async def __call__(self, review: JsonObject) -> JsonObject:
+        if self._handlers.operator is None:
+            raise EnvironmentError_("admission", "the operator has not started yet", "Try again in a moment")
+        return await self._handlers.operator.handlers()[self._path](review)
+
+
+@contextlib.asynccontextmanager
+async def _server(options: UpOptions, kubeconfig: Path) -> AsyncIterator[_Handlers]:
+    handlers = _Handlers()
+    paths = [path for admission in ADMISSIONS for path in (admission.mutate_path, admission.validate_path)]
+    server = Server(
+        options.data,
+        port=options.port,
+        history=options.history,
+        in_process={path: handlers.of(path) for path in paths},
+    )
+    await server.start()
+    try:
+        server.kubeconfig(kubeconfig)
+        yield handlers
+    finally:
+        await server.stop()
+
+
+async def install(client: Client, client_config: JsonObject | None = None) -> None:
+    """CRDs and webhook configurations of this version, applied and served."""
+    for kind in KINDS:
+        await client.apply(resources.CRDS, kind.crd())
+    for configuration in webhook_configurations(ADMISSIONS, client_config):
+        resource = (
+            resources.MUTATING_WEBHOOKS if configuration["kind"].startswith("M") else resources.VALIDATING_WEBHOOKS
+        )
+        await client.apply(resource, configuration)
+
+
+async def _until_stopped(stop: asyncio.Event, operator: Operator, node: Node) -> None:
+    """Run both; controllers stop before the node ends its pods, the node before the server."""
+    stop_node = asyncio.Event()
+    tasks = [
+        asyncio.create_task(operator.run(stop), name="operator"),
+        asyncio.create_task(node.run(stop_node), name="node"),
+    ]
+    done, _ = await asyncio.wait(
+        [asyncio.create_task(stop.wait(), name="stop"), *tasks], return_when=asyncio.FIRST_COMPLETED
+    )
+    stop.set()
+    await asyncio.gather(tasks[0], return_exceptions=True)
+    stop_node.set()
+    await asyncio.gather(tasks[1], return_exceptions=True)
+    _raise_first([task for task in done if task.get_name() != "stop"])
+
+
+def _raise_first(ended: Sequence[asyncio.Task[object]]) -> None:
+    for task in ended:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error

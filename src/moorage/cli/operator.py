@@ -1,0 +1,105 @@
+"""`moorage run`, wired: options of the command line become an Operator against a Kubernetes cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from moorage.core.durations import parse_duration
+from moorage.core.errors import InputError
+from moorage.core.meta import Key
+from moorage.keystone import ADMISSIONS, KINDS, ROOMS
+from moorage.kube.client import Client
+from moorage.kube.config import connect
+from moorage.runtime import logs
+from moorage.runtime.admission_server import OwnAuthority, Place
+from moorage.runtime.controller import Pace
+from moorage.runtime.install import NAMESPACE, webhook_configurations
+from moorage.runtime.operator import Leadership, Operator, Options, WebhookServing
+from moorage.runtime.room import Room
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What `moorage run` was told."""
+
+    kinds: tuple[str, ...]
+    namespace: str
+    leader_elect: bool
+    webhooks: bool
+    webhook_bind: str
+    webhook_url: str | None
+    metrics_bind: str
+    health_bind: str
+    workers: int
+    resync: str
+    kubeconfig: str | None
+    context: str | None
+
+
+def run_operator(options: RunOptions) -> None:
+    """Run until SIGINT or SIGTERM.
+
+    Raises:
+        InputError: an option cannot be used.
+    """
+    import uvloop
+
+    logs.configure()
+    uvloop.run(_run(options))
+
+
+async def _run(options: RunOptions) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, stop.set)
+    async with Client(connect(options.kubeconfig, options.context)) as client:
+        if options.webhooks and options.webhook_url:
+            await _register(client, options.webhook_url)
+        await Operator(_rooms(options.kinds), client, _options(options, client)).run(stop)
+
+
+def _rooms(kinds: Sequence[str]) -> list[Room[Any, Any]]:
+    wanted = {name.lower() for name in kinds}
+    unknown = wanted - {room.kind.kind.lower() for room in ROOMS}
+    if unknown:
+        known = ", ".join(kind.kind for kind in KINDS)
+        raise InputError("--kinds", f"no such kind: {', '.join(sorted(unknown))}", f"Known kinds: {known}")
+    return [room for room in ROOMS if not wanted or room.kind.kind.lower() in wanted]
+
+
+def _options(options: RunOptions, client: Client) -> Options:
+    try:
+        resync = parse_duration(options.resync)
+    except ValueError as error:
+        raise InputError("--resync", str(error)) from error
+    namespace = os.environ.get("POD_NAMESPACE") or NAMESPACE
+    host = urlsplit(options.webhook_url or "").hostname
+    place = Place(namespace=namespace, extra_names=(host,) if host else ())
+    serving = WebhookServing(options.webhook_bind, OwnAuthority(client, place)) if options.webhooks else None
+    return Options(
+        namespace=options.namespace,
+        pace=Pace(workers=options.workers, resync=resync),
+        leadership=Leadership(Key(namespace, "moorage")) if options.leader_elect else None,
+        health_bind=options.health_bind,
+        metrics_bind=options.metrics_bind,
+        admissions=ADMISSIONS,
+        webhooks=serving,
+    )
+
+
+async def _register(client: Client, url: str) -> None:
+    """Webhook configurations that call this address; the admission server fills in the CA."""
+    from moorage.kube import resources
+
+    if not url.startswith("https://"):
+        raise InputError("--webhook-url", f"{url} is not https", "The API server calls webhooks over https only")
+    for configuration in webhook_configurations(ADMISSIONS, {"url": url}):
+        mutating = configuration["kind"] == "MutatingWebhookConfiguration"
+        await client.apply(resources.MUTATING_WEBHOOKS if mutating else resources.VALIDATING_WEBHOOKS, configuration)
