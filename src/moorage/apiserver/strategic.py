@@ -63,6 +63,9 @@ def _merge_map(node: TypeNode, old: JsonObject, patch: JsonObject) -> JsonObject
     directive = patch.get(_DIRECTIVE)
     if directive == "delete":
         return {}
+    if directive not in (None, "replace", "merge"):
+        shown = " ".join(f"{name}:{value}" for name, value in sorted(patch.items()))
+        raise PatchError(422, "Invalid", f"unknown patch type: {directive} in map: map[{shown}]")
     made = {} if directive == "replace" else dict(old)
     if _RETAIN in patch:
         made = {name: value for name, value in made.items() if name in patch[_RETAIN]}

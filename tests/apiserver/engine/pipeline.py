@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from moorage.apiserver.apply import ApplyConflict, ApplyInvalid, TypeMap, apply_object, settled, track_update
-from moorage.apiserver.builtin import default_builtin, prepare_create, prepare_status, prepare_update, validate_builtin
+from moorage.apiserver.builtin import (
+    default_builtin,
+    prepare_create,
+    prepare_status,
+    prepare_update,
+    tidy,
+    validate_builtin,
+)
 from moorage.apiserver.patch import PatchError, json_patch, merge_patch, strategic_merge
 from moorage.core.meta import JsonObject, ResourceType
 from moorage.schema import FieldError, Structural
@@ -95,6 +102,8 @@ class Engine:
 
     def default(self, obj: JsonObject) -> JsonObject:
         self.structural.prune(obj)
+        if not self.custom:
+            tidy(obj)
         self.structural.default(obj)
         if not self.custom:
             default_builtin(self.rt, obj)
@@ -140,6 +149,7 @@ class Engine:
                 raise Refused(invalid_message(self.rt, obj, list(errors)))
             return made
         if self.old is None:
+            obj["metadata"].setdefault("uid", self.step["answer"].get("metadata", {}).get("uid", ""))
             prepare_create(self.rt, obj)
         elif self.subresource == "status":
             prepare_status(self.rt, obj, self.old)
@@ -179,9 +189,15 @@ def invalid_message(rt: ResourceType, obj: JsonObject, errors: list[FieldError])
     return f'{kind} "{obj["metadata"].get("name", "")}" is invalid: {body}'
 
 
-def comparable(obj: JsonObject) -> JsonObject:
-    """The object without what only a server sets, and with all managedFields times alike."""
+def comparable(obj: JsonObject, ignored: Sequence[str] = ()) -> JsonObject:
+    """The object without what only a server sets, and with all managedFields times alike.
+
+    `ignored` names fields that admission plugins of Kubernetes set and ours does not have.
+    """
     made: JsonObject = json.loads(json.dumps(obj))
+    for path in ignored:
+        parent, _, name = path.rpartition(".")
+        made[parent].pop(name, None)
     metadata = made["metadata"]
     for name in ("uid", "creationTimestamp", "generation", "resourceVersion", "namespace", "selfLink"):
         metadata.pop(name, None)

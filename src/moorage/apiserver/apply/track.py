@@ -47,7 +47,7 @@ def track_update(
     managers = _managers(old, new, subresource)
     if old is not None and not managers:
         return _with(new, [])
-    before = types.blank if old is None else old
+    before = _blank(types, new) if old is None else old
     changed = difference(types.root, plain(before), plain(new)).outside(ignored_fields(types, subresource))
     managers = hand_over(known(managers, version), changed, _NOBODY)
     if taken := changed.taken:
@@ -87,6 +87,11 @@ def _with(obj: JsonObject, entries: list[JsonObject]) -> JsonObject:
     if entries:
         made["metadata"]["managedFields"] = copy.deepcopy(entries)
     return made
+
+
+def _blank(types: TypeMap, new: JsonObject) -> JsonObject:
+    """A new object of the type, with the nulls that a built-in prints for what was never set."""
+    return {**types.blank, **{name: None for name, value in new.items() if value is None and types.builtin}}
 
 
 def _managers(old: JsonObject | None, new: JsonObject, subresource: str) -> Managers:

@@ -210,6 +210,6 @@ def _zero(node: TypeNode) -> JsonObject:
         child = node.child(name)
         if child.schema.get("default") == {}:
             made[name] = _zero(child)
-        elif name in required:
+        elif name in required or "default" in child.schema:
             made[name] = child.schema.get("default")
     return made
