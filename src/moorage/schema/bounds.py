@@ -20,6 +20,7 @@ from .sameness import same
 
 Check: TypeAlias = Callable[[Any, Path, list[FieldError]], None]
 _IN_BODY: Final = "in body"
+_LARGEST_FLOAT: Final = 3.4028234663852886e38
 
 
 def checks_of(node: Node) -> tuple[Check, ...]:
@@ -37,6 +38,8 @@ def _make_checks(node: Node) -> list[Check]:
         made.append(_text_check(bounds))
     if node.format in INTEGER_RANGES:
         made.append(_integer_check(node.format))
+    elif node.format == "float":
+        made.append(_float_check)
     elif node.format in FORMATS:
         made.append(_format_check(node.format, FORMATS[node.format]))
     if {"minimum", "maximum", "multipleOf"} & bounds.keys():
@@ -93,6 +96,12 @@ def _integer_check(name: str) -> Check:
         out.append(invalid("", "", f"Checked value must be of type integer with format {name} in {where}"))
 
     return check
+
+
+def _float_check(value: Any, path: Path, out: list[FieldError]) -> None:
+    if type(value) in (int, float) and abs(value) > _LARGEST_FLOAT:
+        text = f"Checked value must be of type number with format float in {path_text(path)}"
+        out.append(invalid("", "", text))
 
 
 def _number_check(bounds: dict[str, Any]) -> Check:

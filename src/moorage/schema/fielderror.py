@@ -7,8 +7,10 @@ cause. It must not know schemas. Source: apimachinery `field.Error`, recorded fr
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
@@ -72,9 +74,21 @@ def format_value(value: Any) -> str:
 
 
 def _float(value: float) -> str:
-    if value.is_integer() and abs(value) < 1e21:
-        return str(int(value)) if abs(value) < 1e6 else f"{value:e}".replace(".000000e", "e")
-    return repr(value)
+    """As Go's `%v`: the shortest digits, an exponent of two digits below 1e-4 and from 1e21 (1e6 when not whole)."""
+    text = repr(value)
+    exponent = math.floor(math.log10(abs(value))) if value and math.isfinite(value) else 0
+    if -5 < exponent < 21:
+        whole = value.is_integer()
+        return str(int(value)) if whole and exponent < 6 else _scientific(text) if exponent >= 6 else text
+    return _scientific(text)
+
+
+def _scientific(text: str) -> str:
+    sign, digits, exponent = Decimal(text).as_tuple()
+    shown = "".join(map(str, digits)).rstrip("0") or "0"
+    power = len(digits) - 1 + int(exponent)
+    body = f"{shown[0]}.{shown[1:]}" if len(shown) > 1 else shown
+    return f"{'-' if sign else ''}{body}e{'+' if power >= 0 else '-'}{abs(power):02d}"
 
 
 _ESCAPES: Final = {
@@ -175,7 +189,7 @@ def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError
 
 def too_long(path: str, value: Any, limit: int) -> FieldError:
     """A text has more than `limit` bytes; a negative limit is unknown."""
-    detail = f"may not be more than {limit} bytes" if limit >= 0 else "value is too long"
+    detail = f"may not be more than {limit} byte{'' if limit == 1 else 's'}" if limit >= 0 else "value is too long"
     return FieldError(path, ErrorType.TOO_LONG, detail, value)
 
 

@@ -5,8 +5,6 @@ Enters: a format name and text. Leaves: whether the text has the format. Source:
 
 from __future__ import annotations
 
-import base64
-import binascii
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
@@ -18,8 +16,14 @@ _DATE_TIME: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|[+-](\d\d):(\d\d))", re.ASCII
 )
 _DURATION: Final = re.compile(r"[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
-_WORD_DURATION: Final = re.compile(r"(?:(\d+)\s*(?:ns|us|µs|ms|s|m|h|d|w|[a-z]+))+", re.ASCII)
+_AMOUNT: Final = re.compile(
+    r"\d+\s*(?:ns|nanos?|nanoseconds?|us|µs|micros?|microseconds?|ms|millis?|milliseconds?|s|secs?|seconds?"
+    r"|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|wks?|weeks?)(?![a-z])"
+)
+_BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})")
 _HOST_LABEL: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?", re.ASCII)
+_LEADING_ZERO: Final = re.compile(r"(?<!\d)0+(\d)")
+_OBJECT_ID: Final = re.compile(r"[0-9a-fA-F]{24}")
 _EMAIL: Final = re.compile(r"[^@\s<>()\[\],;:\\\"]+@[^@\s<>()\[\],;:\\\"]+", re.ASCII)
 _UUID: Final = {
     "uuid": r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}",
@@ -63,17 +67,13 @@ def is_date(text: str) -> bool:
 
 
 def is_byte(text: str) -> bool:
-    """Base64 with padding."""
-    try:
-        base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return True
+    """Base64 with padding, not empty."""
+    return _BASE64.fullmatch(text) is not None
 
 
 def is_duration(text: str) -> bool:
-    """A Go duration, or words such as `2 days`."""
-    return bool(_DURATION.fullmatch(text)) or bool(_WORD_DURATION.fullmatch(text.strip()))
+    """A Go duration, or a text that holds an amount and a unit, such as `2 days`."""
+    return bool(_DURATION.fullmatch(text)) or bool(_AMOUNT.search(text.lower()))
 
 
 def is_uri(text: str) -> bool:
@@ -92,7 +92,7 @@ def is_uri(text: str) -> bool:
 
 def is_hostname(text: str) -> bool:
     """An RFC 1123 host name."""
-    labels = text.removesuffix(".").split(".")
+    labels = text.split(".")
     return 0 < len(text) <= 253 and all(_HOST_LABEL.fullmatch(label) for label in labels)
 
 
@@ -107,8 +107,9 @@ def is_ipv6(text: str) -> bool:
 
 
 def _is_address(text: str) -> bool:
+    """Leading zeros in the parts of an IPv4 address are let through, as kube-apiserver does."""
     try:
-        ipaddress.ip_address(text)
+        ipaddress.ip_address(text if ":" in text else _LEADING_ZERO.sub(r"\1", text))
     except ValueError:
         return False
     return "%" not in text
@@ -123,7 +124,8 @@ def is_cidr(text: str) -> bool:
 
 
 def _is_email(text: str) -> bool:
-    return bool(_EMAIL.fullmatch(text))
+    found = re.fullmatch(r"[^<>]*<([^<>]+)>", text)
+    return bool(_EMAIL.fullmatch(found[1] if found else text))
 
 
 def _matches(form: re.Pattern[str] | str, flags: int = 0) -> Callable[[str], bool]:
@@ -146,6 +148,7 @@ FORMATS: Final[Mapping[str, Callable[[str], bool]]] = {
     **{name: _matches(form, re.IGNORECASE) for name, form in _UUID.items()},
     "hexcolor": _matches(_HEX_COLOR), "rgbcolor": _matches(_RGB_COLOR), "ssn": _matches(_SSN),
     "isbn": _matches(_ISBN), "isbn10": _matches(_ISBN), "isbn13": _matches(_ISBN), "creditcard": _matches(_CARD),
+    "bsonobjectid": _matches(_OBJECT_ID),
     "k8s-short-name": _short_name, "k8s-long-name": _long_name,
 }  # fmt: skip
 """Formats of strings by name; other names restrict nothing."""
@@ -157,3 +160,6 @@ INTEGER_RANGES: Final[Mapping[str, tuple[int, int]]] = {
     "uint64": (0, 2**64 - 1),
 }
 """Smallest and largest value of the integer formats."""
+
+CHECKED_FORMATS: Final = FORMATS.keys() | INTEGER_RANGES.keys() | {"float"}
+"""Formats that restrict a value."""

@@ -44,3 +44,12 @@ def _translate(source: str) -> str:
             in_class = False
         made.append(piece)
     return "".join(made)
+
+
+def is_pattern(source: str) -> bool:
+    """Whether the text is a regular expression."""
+    try:
+        compile_pattern(source)
+    except re.error:
+        return False
+    return True

@@ -13,6 +13,8 @@ from typing import Any, Final, TypeAlias
 
 from moorage.core.meta import JsonObject
 
+from .formats import CHECKED_FORMATS
+
 
 class _Missing(Enum):
     MISSING = "missing"
@@ -149,7 +151,7 @@ class Compiler:
         return node
 
     def _read_junctors(self, node: Node, schema: JsonObject) -> None:
-        if node.int_or_string:
+        if node.format == "int-or-string" or node.kinds is _QUANTITY:
             return
         node.all_of = tuple(self._child(item) for item in schema.get("allOf") or ())
         node.any_of = tuple(self._child(item) for item in schema.get("anyOf") or ())
@@ -174,7 +176,7 @@ def _read_type(node: Node, schema: JsonObject) -> None:
     node.nullable = bool(schema.get("nullable"))
     node.int_or_string = bool(schema.get("x-kubernetes-int-or-string")) or node.format == "int-or-string"
     if node.int_or_string:
-        node.type, node.format, node.kinds = "integer,string", "", _INT_OR_STRING
+        node.type, node.kinds = "integer,string", _INT_OR_STRING
     elif not node.type and _alternatives(schema) == {"string", "number"}:
         node.kinds = _QUANTITY
     else:
@@ -195,6 +197,7 @@ def _read_extensions(node: Node, schema: JsonObject) -> None:
 
 
 def _is_plain(node: Node) -> bool:
-    restricted = node.bounds or node.all_of or node.any_of or node.one_of or node.negated or node.format
+    junctors = node.all_of or node.any_of or node.one_of or node.negated
+    restricted = bool(node.bounds or junctors) or node.format in CHECKED_FORMATS
     nested = node.properties or node.additional or node.items or node.required
     return not (restricted or nested or node.kinds is _ANY)

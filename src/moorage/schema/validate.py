@@ -71,6 +71,9 @@ def _check_type(node: Node, value: Any, path: Path, found: Findings) -> None:
         wanted, got = (node.format or wanted), ("float64" if node.format else got)
     where = path_text(path)
     found.errors.append(type_invalid(where, got, f'{where} in body must be of type {wanted}: "{got}"'))
+    if type(value) is float and node.type == "integer" and not node.format:
+        text = f"Checked value must be of type integer (default format) in {where}"
+        found.errors.append(invalid("", "", text))
 
 
 def _check_object(node: Node, value: dict[str, Any], old: Any, path: Path, found: Findings) -> None:
@@ -105,26 +108,31 @@ def _errors_of(node: Node, value: Any, path: Path) -> list[FieldError]:
     return found.errors
 
 
+def _closest(results: list[list[FieldError]]) -> list[FieldError]:
+    fewest = min(len(errors) for errors in results)
+    return next(errors for errors in results if len(errors) == fewest)
+
+
 def _check_junctors(node: Node, value: Any, path: Path, found: Findings) -> None:
     where = path_text(path)
     for group, part in (("all", node.all_of), ("any", node.any_of), ("one", node.one_of)):
         if part:
             _check_group(group, [_errors_of(item, value, path) for item in part], where, found)
     if node.negated is not None and not _errors_of(node.negated, value, path):
-        found.errors.append(invalid(where, "", f'"{where}" must not validate the schema (not)'))
+        found.errors.append(invalid("", "", f'"{where}" must not validate the schema (not)'))
 
 
 def _check_group(group: str, results: list[list[FieldError]], where: str, found: Findings) -> None:
     valid = sum(1 for errors in results if not errors)
     if group == "any" and not valid:
-        found.errors.append(invalid(where, "", f'"{where}" must validate at least one schema (anyOf)'))
-        found.errors += min(results, key=lambda errors: len(errors))
+        found.errors.append(invalid("", "", f'"{where}" must validate at least one schema (anyOf)'))
+        found.errors += _closest(results)
     elif group == "one" and valid != 1:
         counted = f"Found {valid} valid alternatives" if valid else "Found none valid"
         text = f'"{where}" must validate one and only one schema (oneOf). {counted}'
-        found.errors.append(invalid(where, "", text))
-        found.errors += [] if valid else min(results, key=lambda errors: len(errors))
+        found.errors.append(invalid("", "", text))
+        found.errors += [] if valid else _closest(results)
     elif group == "all" and valid != len(results):
         found.errors += [error for errors in results for error in errors]
-        if not valid:
-            found.errors.append(invalid(where, "", f'"{where}" must validate all the schemas (allOf). None validated'))
+        text = f'"{where}" must validate all the schemas (allOf){"" if valid else ". None validated"}'
+        found.errors.append(invalid("", "", text))

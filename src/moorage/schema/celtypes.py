@@ -1,0 +1,294 @@
+"""What a schema knows about an expression: fields that do not exist, and types that the engine cannot see.
+
+Enters: a Node and the source of a rule. Leaves: the source with conversions written in (`timestamp(self.since)`), or
+complaints. The engine sees objects as dynamic maps; conversions around fields tell its checker their types.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from .cel import CelError, Program
+from .celtree import Call, Expr, Ident, Loop, Other, Select, read_tree
+from .celview import escape
+from .formats import is_date_time, is_duration
+from .gopattern import is_pattern
+from .node import Node
+
+_RUNTIME: Final = {"date-time": "timestamp", "date": "timestamp", "duration": "duration", "byte": "__bytes"}
+_CHECKING: Final = {"string": "string", "boolean": "bool", "integer": "int", "number": "double"}
+_TEXT: Final = Node(type="string")
+_META: Final = Node(type="object", properties={"name": _TEXT, "generateName": _TEXT})
+_WORD: Final = re.compile(r"\s*\.\s*\??\s*(?:`[^`]*`|[A-Za-z_][A-Za-z0-9_]*)")
+_VARIABLES: Final = ("self", "oldSelf")
+_NUMBERS: Final = re.compile(
+    r"found no matching overload for '_(?:<|>|<=|>=)_' applied to '\((?:int|double|uint), (?:int|double|uint)\)'"
+)
+_CALL: Final = re.compile(r"(found no matching overload for '(\w+)' applied to ')\(([^,]+?)(?:, (.*))?\)'$")
+_SELECT: Final = re.compile(r"expression of type '(.+)' cannot be the operand of a select operation")
+_PLACE: Final = re.compile(r"<input>:(\d+):(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of an expression: its node, and whether it is wrapped in an optional."""
+
+    node: Node | None = None
+    optional: bool = False
+
+
+_NOTHING: Final = _Known()
+
+
+@dataclass(slots=True)
+class _Walk:
+    source: str
+    checking: bool
+    inserts: dict[tuple[int, int], str] = field(default_factory=dict)
+    complaints: list[str] = field(default_factory=list)
+
+
+def typed_source(node: Node, source: str, *, resource: bool = False) -> str:
+    """The source with conversions of times, durations and bytes, which reach the engine as text.
+
+    Raises:
+        CelError: it does not compile.
+    """
+    if not _has_converted(node):
+        return source
+    walk = _Walk(source, checking=False)
+    _walk_source(node, walk, resource=resource)
+    return _inserted(source, walk.inserts)
+
+
+def check_source(node: Node, source: str, *, resource: bool = False, optional_old: bool = False) -> str:
+    """Compile a rule as strictly as kube-apiserver does; the result type.
+
+    Raises:
+        CelError: it does not compile, or names a field that the schema does not have.
+    """
+    walk = _Walk(source, checking=True)
+    _walk_source(node, walk, resource=resource, optional_old=optional_old)
+    if walk.complaints:
+        raise CelError("\n".join(walk.complaints))
+    typed = _inserted(source, walk.inserts)
+    try:
+        return Program.compile(typed, _VARIABLES).result_type
+    except CelError as error:
+        complaints = _unshifted(str(error), source, walk.inserts)
+    if complaints:
+        raise CelError(complaints)
+    return "bool"
+
+
+def _has_converted(node: Node, seen: frozenset[int] = frozenset()) -> bool:
+    """Whether a time, duration or bytes field stands anywhere below; remembered on the node."""
+    if id(node) in seen:
+        return False
+    if "converted" not in node.cache:
+        inner = seen | {id(node)}
+        children = [*node.properties.values(), node.additional, node.items]
+        here = node.type == "string" and node.format in _RUNTIME
+        node.cache["converted"] = here or any(_has_converted(item, inner) for item in children if item is not None)
+    return bool(node.cache["converted"])
+
+
+def _walk_source(node: Node, walk: _Walk, *, resource: bool, optional_old: bool = False) -> None:
+    program = Program.compile(walk.source, _VARIABLES)
+    known = _Known(_root(node) if resource or node.embedded else node)
+    old = _Known(known.node, optional=optional_old)
+    _visit(read_tree(program.tree), {"self": known, "oldSelf": old}, walk)
+
+
+def _root(node: Node) -> Node:
+    properties = {**node.properties, "apiVersion": _TEXT, "kind": _TEXT, "metadata": _META}
+    return Node(type="object", properties=properties)
+
+
+def _visit(expr: Expr, scope: Mapping[str, _Known], walk: _Walk) -> _Known:
+    match expr:
+        case Ident():
+            found = scope.get(expr.name, _NOTHING)
+        case Select():
+            found = _visit_select(expr, scope, walk)
+        case Call():
+            found = _visit_call(expr, scope, walk)
+        case Loop():
+            return _visit_loop(expr, scope, walk)
+        case Other():
+            for part in expr.parts:
+                _visit(part, scope, walk)
+            return _NOTHING
+    if found.node is not None and not found.optional:
+        _convert(expr, found.node, walk)
+    return found
+
+
+def _visit_select(expr: Select, scope: Mapping[str, _Known], walk: _Walk) -> _Known:
+    operand = _visit(expr.operand, scope, walk)
+    found = _field(operand, expr.field, expr.at, walk)
+    return _NOTHING if expr.test else found
+
+
+def _field(operand: _Known, name: str, at: int, walk: _Walk) -> _Known:
+    node = operand.node
+    if node is None or node.type != "object":
+        return _NOTHING
+    if node.additional is not None and not node.properties:
+        return _Known(node.additional, operand.optional)
+    for key, child in node.properties.items():
+        if escape(key) == name or key == name:
+            return _Known(child, operand.optional)
+    walk.complaints.append(_pointed(walk.source, at, f"undefined field '{name}'"))
+    return _NOTHING
+
+
+def _pointed(source: str, at: int, text: str) -> str:
+    before = source[: max(at, 0)]
+    line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1)
+    shown = source.split("\n")[line - 1]
+    return f"ERROR: <input>:{line}:{column + 1}: {text}\n | {shown}\n | {'.' * column}^"
+
+
+def _visit_call(expr: Call, scope: Mapping[str, _Known], walk: _Walk) -> _Known:
+    known = [_visit(part, scope, walk) for part in expr.arguments]
+    first = known[0] if known else _NOTHING
+    if expr.function == "_?._" and isinstance(expr.arguments[1], Other) and expr.arguments[1].text is not None:
+        found = _field(first, expr.arguments[1].text, expr.at, walk)
+        return _Known(found.node, optional=True)
+    if expr.function in ("_[_]", "_[?_]") and first.node is not None:
+        inner = first.node.items if first.node.type == "array" else first.node.additional
+        return _Known(inner, first.optional or expr.function == "_[?_]")
+    for part in expr.arguments:
+        if isinstance(part, Other) and part.text is not None and not _fits_literal(expr.function, part.text):
+            walk.complaints.append(_pointed(walk.source, part.at, f"invalid {expr.function} argument"))
+    return _NOTHING
+
+
+def _fits_literal(function: str, text: str) -> bool:
+    """Whether a literal is a pattern, time or duration where the function wants one."""
+    match function:
+        case "matches":
+            return is_pattern(text)
+        case "timestamp":
+            return is_date_time(text)
+        case "duration":
+            return is_duration(text)
+        case _:
+            return True
+
+
+def _visit_loop(expr: Loop, scope: Mapping[str, _Known], walk: _Walk) -> _Known:
+    over = _visit(expr.over, scope, walk).node
+    start = _visit(expr.start, scope, walk)
+    inner = dict(scope)
+    inner[expr.accumulator] = start
+    one, two = expr.variables
+    items = over.items if over is not None and over.type == "array" else None
+    values = over.additional if over is not None and over.type == "object" else None
+    keys = _Known(_TEXT) if values is not None else _NOTHING
+    inner[one] = _Known(items) if items is not None and not two else keys
+    if two:
+        inner[two] = _Known(items or values)
+    for part in expr.parts:
+        _visit(part, inner, walk)
+    return _NOTHING
+
+
+def _convert(expr: Expr, node: Node, walk: _Walk) -> None:
+    """Note a conversion around an expression of a scalar type."""
+    call = _RUNTIME.get(node.format, "") if node.type == "string" else ""
+    if walk.checking and not call and not node.nullable:
+        call = _CHECKING.get(node.type, "")
+    if not call or (isinstance(expr, Select) and expr.test):
+        return
+    span = _span(expr, walk.source)
+    if span is not None:
+        walk.inserts[span] = call
+
+
+def _span(expr: Expr, source: str) -> tuple[int, int] | None:
+    """Start and end of a chain of names and indexes in the source."""
+    match expr:
+        case Ident():
+            end = expr.at + len(expr.name)
+            return (expr.at, end) if expr.at >= 0 and source[expr.at : end] == expr.name else None
+        case Select():
+            inner, word = _span(expr.operand, source), _WORD.match(source, expr.at)
+            return (inner[0], word.end()) if inner and word else None
+        case Call(function="_[_]"):
+            inner, closed = _span(expr.arguments[0], source), _closing(source, expr.at)
+            return (inner[0], closed) if inner and closed else None
+        case _:
+            return None
+
+
+def _closing(source: str, at: int) -> int | None:
+    """The place after the bracket that closes the one at `at`; None when text literals make it unsure."""
+    depth = 0
+    for place in range(at, len(source)):
+        char = source[place]
+        if char in "\"'":
+            end = source.find(char, place + 1)
+            literal_ends = source[end + 1 : end + 2] == "]"
+            return end + 2 if end > 0 and depth == 1 and literal_ends and "\\" not in source[place:end] else None
+        depth += (char == "[") - (char == "]")
+        if depth == 0:
+            return place + 1
+    return None
+
+
+def _inserted(source: str, inserts: Mapping[tuple[int, int], str]) -> str:
+    opening = sorted(((start, -end, f"{call}(") for (start, end), call in inserts.items()))
+    marks = [(start, 1, order, text) for order, (start, _, text) in enumerate(opening)]
+    marks += [(end, 0, 0, ")") for _, end in inserts]
+    made, last = [], 0
+    for place, _, _, text in sorted(marks):
+        made += [source[last:place], text]
+        last = place
+    return "".join([*made, source[last:]])
+
+
+def _unshifted(message: str, source: str, inserts: Mapping[tuple[int, int], str]) -> str:
+    """The engine's complaints about the converted source, pointed at the places of the source as written.
+
+    Comparisons between kinds of numbers, which Kubernetes allows, are no complaints.
+    """
+    typed = _inserted(source, inserts)
+    shown = []
+    for part in re.split(r"\n(?=ERROR: )", message):
+        head = part.split("\n")[0]
+        found = _PLACE.search(head)
+        if found is None:
+            return message
+        if _NUMBERS.search(head):
+            continue
+        lines = typed.split("\n")[: int(found[1]) - 1]
+        at = _original(sum(len(line) + 1 for line in lines) + int(found[2]) - 1, inserts)
+        shown.append(_pointed(source, at, _worded(head[found.end() + 2 :], source[:at])))
+    return "\n".join(shown)
+
+
+def _worded(text: str, before: str) -> str:
+    """The complaint as kube-apiserver's engine words it; methods are shown as `target.(arguments)`."""
+    text = text.replace("*error*", "!error!")
+    if found := _SELECT.fullmatch(text):
+        return f"type '{found[1]}' does not support field selection"
+    found = _CALL.fullmatch(text)
+    if found is None or not before.endswith(f".{found[2]}"):
+        return text
+    return f"{found[1]}{found[3]}.({found[4] or ''})'"
+
+
+def _original(at: int, inserts: Mapping[tuple[int, int], str]) -> int:
+    """The place in the source as written of a place in the converted source."""
+    marks = [(start, len(call) + 1) for (start, _), call in inserts.items()] + [(end, 1) for _, end in inserts]
+    shift = 0
+    for place, size in sorted(marks):
+        if place + shift + size > at:
+            break
+        shift += size
+    return at - shift
