@@ -62,7 +62,6 @@ class Client:
 
     Args:
         field_manager: our name in `managedFields`.
-        guard: called before each writing request; it raises to refuse the write (fencing by leadership).
 
     `calls` counts requests by (method, resource), a watch as ("WATCH", resource), a subresource as "pods/status".
     """
@@ -80,7 +79,7 @@ class Client:
         self.patience = patience or Patience()
         self.calls: Counter[tuple[str, str]] = Counter()
         self._transport = Transport(connection, user_agent=user_agent, limits=limits)
-        self._guard: Callable[[], None] | None = None
+        self._guards: tuple[Callable[[], None], ...] = ()
 
     async def __aenter__(self) -> Self:
         await self._transport.open()
@@ -90,11 +89,16 @@ class Client:
         await self._transport.close()
 
     def fenced(self, guard: Callable[[], None]) -> Client:
-        """The same client (connections, counters), whose writes ask `guard` first; `guard` raises to refuse."""
+        """The same client (connections, counters), whose writes ask `guard` too; `guard` raises to refuse."""
         twin = object.__new__(Client)
         twin.__dict__.update(self.__dict__)
-        twin._guard = guard
+        twin._guards = (*self._guards, guard)
         return twin
+
+    def check_write(self) -> None:
+        """Ask all guards, as before a write. Raises what they raise."""
+        for guard in self._guards:
+            guard()
 
     def observe(self, observer: Callable[[str, int], None]) -> None:
         """Hear of each attempt: method and status code, 0 for no answer."""
@@ -329,8 +333,7 @@ class Client:
         return await self._transport.json(request)
 
     async def _write(self, request: Request) -> Any:
-        if self._guard is not None:
-            self._guard()
+        self.check_write()
         if request.method in ("POST", "PUT", "PATCH") and "fieldManager" not in request.query:
             request = replace(request, query={**request.query, "fieldManager": self.field_manager})
         return await self._call(request)

@@ -9,6 +9,8 @@ from typing import Any
 
 import structlog
 
+from moorage.core.errors import InputError
+
 _SECRET_NAME = re.compile(r"authorization|password|passwd|secret_value|token|private_key", re.IGNORECASE)
 _SECRET_TEXT = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}")
 
@@ -23,8 +25,17 @@ def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutab
     return event
 
 
-def configure(*, json: bool | None = None) -> None:
-    """Set up logging to standard error; `json` None means: JSON unless a person is looking."""
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+
+
+def configure(*, json: bool | None = None, level: str = "info") -> None:
+    """Set up logging to standard error; `json` None means: JSON unless a person is looking.
+
+    Raises:
+        InputError: no such level.
+    """
+    if level not in _LEVELS:
+        raise InputError("--log-level", f"{level} is no level", f"Use one of {', '.join(_LEVELS)}")
     machine = not sys.stderr.isatty() if json is None else json
     renderer: Any = (
         structlog.processors.JSONRenderer()
@@ -40,7 +51,7 @@ def configure(*, json: bool | None = None) -> None:
             redact,
             renderer,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(20),
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )

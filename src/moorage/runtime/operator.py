@@ -112,8 +112,9 @@ class Operator:
         self.cache = Caches(self._reflectors)
         resolver = ServiceResolver(self._cluster_ip) if self.options.local else None
         http = Sessions(resolver=resolver, fence=self._may_write)
-        client = self.client.fenced(self._may_write)
-        self.world = World(client, self.cache, http, local=self.options.local, leading=self._may_write)
+        self.world = World(
+            self.client.fenced(self._leads), self.cache, http, local=self.options.local, leading=self._may_write
+        )
         self.client.observe(self.metrics.client_observer(self.client.connection.server.partition("//")[2]))
 
     def _cached_types(self) -> Iterable[ResourceType]:
@@ -139,6 +140,11 @@ class Operator:
         return None if address in ("", "None") else str(address)
 
     def _may_write(self) -> None:
+        """Ask leadership, and whatever fences the client that was given, before a write to any server."""
+        self.client.check_write()
+        self._leads()
+
+    def _leads(self) -> None:
         if self._election is not None:
             self._election.check()
 
