@@ -47,7 +47,7 @@ def command(
 
 async def _compare(client: Client, namespace: str, found: list[Manifest]) -> list[str]:
     from moorage.cli.projected import rendered
-    from moorage.kube.discovery import resource_of
+    from moorage.cli.server import resource_of
 
     lines: list[str] = []
     before: list[JsonObject] = []

@@ -15,7 +15,7 @@ from moorage.core.errors import InputError
 from moorage.core.meta import Key
 from moorage.keystone import ADMISSIONS, KINDS, ROOMS
 from moorage.kube.client import Client
-from moorage.kube.config import connect
+from moorage.kube.config import Connection, in_cluster, load_kubeconfig
 from moorage.runtime import logs
 from moorage.runtime.admission_server import OwnAuthority, Place
 from moorage.runtime.controller import Pace
@@ -59,10 +59,18 @@ async def _run(options: RunOptions) -> None:
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stop.set)
-    async with Client(connect(options.kubeconfig, options.context)) as client:
+    async with Client(_connection(options)) as client:
         if options.webhooks and options.webhook_url:
             await _register(client, options.webhook_url)
         await Operator(_rooms(options.kinds), client, _options(options, client)).run(stop)
+
+
+def _connection(options: RunOptions) -> Connection:
+    """The kubeconfig when one is named; otherwise the ServiceAccount of the pod we run in; otherwise as kubectl would."""
+    named = options.kubeconfig or options.context or os.environ.get("KUBECONFIG")
+    if not named and os.environ.get("KUBERNETES_SERVICE_HOST"):
+        return in_cluster()
+    return load_kubeconfig(options.kubeconfig, options.context)
 
 
 def _rooms(kinds: Sequence[str]) -> list[Room[Any, Any]]:

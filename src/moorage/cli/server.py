@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +13,7 @@ import typer
 from moorage.core import conditions
 from moorage.core.durations import format_age
 from moorage.core.errors import InputError
-from moorage.core.meta import JsonObject, key_of
+from moorage.core.meta import JsonObject, ResourceType, key_of
 
 if TYPE_CHECKING:
     from moorage.kube.client import Client
@@ -61,6 +61,26 @@ def kind_named(name: str) -> Kind[Any]:
             return kind
     known = ", ".join(kind.kind for kind in KINDS)
     raise InputError(name, "no kind of Moorage has this name", f"Use one of {known}")
+
+
+async def resource_of(client: Client, api_version: str, kind: str) -> ResourceType:
+    """How the server addresses a kind, as its discovery says.
+
+    Raises:
+        InputError: the server does not serve it.
+    """
+    from moorage.kube.errors import NotFound
+
+    group, slash, version = api_version.rpartition("/")
+    path = f"/apis/{api_version}" if slash else f"/api/{api_version}"
+    try:
+        served = (await client.raw("GET", path))["resources"]
+    except NotFound:
+        served = []
+    for item in served:
+        if item["kind"] == kind and "/" not in item["name"]:
+            return ResourceType(group, version, kind, item["name"], item["namespaced"])
+    raise InputError(f"{api_version} {kind}", "the server does not serve this kind", "Are its CRDs installed?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +154,7 @@ async def states(client: Client, namespace: str) -> list[State]:
     return found
 
 
-def print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def print_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """Columns padded to their widest cell, two blanks apart."""
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     for row in [header, *rows]:

@@ -7,6 +7,7 @@ import json
 import re
 import tarfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,7 @@ import typer
 
 from moorage.cli.options import AllNamespacesOption, ContextOption, KubeconfigOption, NamespaceOption
 from moorage.cli.server import Target, states, with_client
-from moorage.core.meta import JsonObject
+from moorage.core.meta import JsonObject, ResourceType
 
 if TYPE_CHECKING:
     from moorage.kube.client import Client
@@ -70,7 +71,7 @@ async def _collect(client: Client, namespace: str) -> dict[str, str]:
         "versions.json": _text({**facts, "server": await client.raw("GET", "/version")}),
         "status.json": _text([state.to_wire() for state in await states(client, namespace)]),
     }
-    for resource in (*(kind.resource for kind in KINDS), *resources.SUPPORT):
+    for resource in (*(kind.resource for kind in KINDS), *_collected(resources)):
         try:
             listing = await client.list(resource, namespace)
         except ApiError as error:
@@ -82,7 +83,20 @@ async def _collect(client: Client, namespace: str) -> dict[str, str]:
     return files
 
 
-async def _logs(client: Client, pods: list[JsonObject]) -> dict[str, str]:
+def _collected(resources: Any) -> tuple[ResourceType, ...]:
+    return (
+        resources.CORE_EVENTS,
+        resources.DEPLOYMENTS,
+        resources.REPLICA_SETS,
+        resources.PODS,
+        resources.JOBS,
+        resources.SERVICES,
+        resources.PVCS,
+        resources.NETWORK_POLICIES,
+    )
+
+
+async def _logs(client: Client, pods: Sequence[JsonObject]) -> dict[str, str]:
     from moorage.core.meta import key_of
     from moorage.kube.errors import ApiError
 
@@ -92,7 +106,8 @@ async def _logs(client: Client, pods: list[JsonObject]) -> dict[str, str]:
         for container in pod["spec"]["containers"]:
             name = f"logs/{key.namespace}/{key.name}/{container['name']}.log"
             try:
-                found[name] = await client.logs(key, container["name"], tail_lines=2000)
+                lines = [line async for line in client.logs(key, container=container["name"], tail=2000)]
+                found[name] = "\n".join(lines)
             except ApiError as error:
                 found[name] = str(error)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -42,18 +43,32 @@ async def _gather(client: Client, resource: Any, key: Key) -> JsonObject:
     from moorage.kube import resources
     from moorage.kube.errors import Forbidden, NotFound
 
+    owned = (
+        resources.DEPLOYMENTS,
+        resources.REPLICA_SETS,
+        resources.PODS,
+        resources.JOBS,
+        resources.CRON_JOBS,
+        resources.SERVICES,
+        resources.CONFIG_MAPS,
+        resources.SECRETS,
+        resources.PVCS,
+        resources.PDBS,
+        resources.NETWORK_POLICIES,
+    )
+
     root = await client.get(resource, key)
     candidates: list[JsonObject] = []
-    for child_type in resources.OWNED:
+    for child_type in owned:
         try:
             candidates += (await client.list(child_type, key.namespace)).items
         except (NotFound, Forbidden):
             continue
-    events = (await client.list(resources.EVENTS, key.namespace)).items
+    events = (await client.list(resources.CORE_EVENTS, key.namespace)).items
     return _node(root, candidates, events) | {"status": state_of(root).to_wire()}
 
 
-def _node(obj: JsonObject, candidates: list[JsonObject], events: list[JsonObject]) -> JsonObject:
+def _node(obj: JsonObject, candidates: Sequence[JsonObject], events: Sequence[JsonObject]) -> JsonObject:
     uid = obj["metadata"]["uid"]
     children = [item for item in candidates if any(owner.get("uid") == uid for owner in owners_of(item))]
     children.sort(key=lambda item: (item["kind"], item["metadata"]["name"]))

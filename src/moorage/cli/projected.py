@@ -1,0 +1,66 @@
+"""Projected files for `diff` and documents for `render`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moorage.core.errors import InputError
+from moorage.core.meta import JsonObject, Key
+
+if TYPE_CHECKING:
+    from moorage.kube.client import Client
+
+_SECRETIVE = ("password", "connection")
+
+
+def documents(given: Iterable[str]) -> dict[str, bytes]:
+    """URL -> content of the files that stand for fetched documents.
+
+    Raises:
+        InputError: an entry is not URL=FILE, or its file cannot be read.
+    """
+    found: dict[str, bytes] = {}
+    for entry in given:
+        url, equal, file = entry.partition("=")
+        if not equal or "://" not in url:
+            raise InputError(f"--document {entry}", "is not URL=FILE", "Write --document https://idp/metadata=FILE")
+        try:
+            found[url] = Path(file).read_bytes()
+        except OSError as error:
+            raise InputError(file, (error.strerror or "cannot be read").lower(), "Name a readable file") from error
+    return found
+
+
+async def rendered(client: Client, objects: Sequence[JsonObject]) -> dict[str, str]:
+    """File name -> text that these objects project, with the Secrets that live on the server; secret values as digests."""
+    from moorage.keystone import KINDS
+    from moorage.keystone.offline import render
+    from moorage.kube import resources
+
+    ours = {kind.kind for kind in KINDS}
+    mine = [obj for obj in objects if obj["kind"] in ours]
+    given = {(obj["kind"], _where(obj)): obj for obj in objects if obj["kind"] in ("Secret", "ConfigMap")}
+    for namespace in sorted({_where(obj).namespace for obj in mine}):
+        for resource in (resources.SECRETS, resources.CONFIG_MAPS):
+            for item in (await client.list(resource, namespace)).items:
+                given.setdefault((resource.kind, _where(item)), {**item, "kind": resource.kind})
+    result = render(mine, given.values())
+    return {"/".join(name): concealed(data.decode(errors="replace")) for name, data in result.files.items()}
+
+
+def _where(obj: JsonObject) -> Key:
+    return Key(obj["metadata"].get("namespace") or "default", obj["metadata"]["name"])
+
+
+def concealed(text: str) -> str:
+    """A configuration file whose secret values are digests."""
+    from moorage.core.digest import json_digest
+
+    lines = []
+    for line in text.splitlines():
+        name, equal, value = line.partition(" = ")
+        secret = equal and name.rpartition("_")[2] in _SECRETIVE
+        lines.append(f"{name} = <digest {json_digest(value)}>" if secret else line)
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,60 @@
+"""`moorage render`: what the controllers would project from files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    paths: Annotated[list[str], typer.Argument(help="Files, folders or - for standard input.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write into.")],
+    document: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--document", metavar="URL=FILE", help="A file that stands for a document the operator would fetch."
+        ),
+    ] = None,
+) -> None:
+    """Write what the controllers would project from these files. Needs no server.
+
+    Children go to OUT/<namespace>/<kind>/<name>.yaml, files of projected ConfigMaps and Secrets to
+    OUT/<namespace>/files/<base>/<key> with mode 0600. Exit code 1 when a resource is refused or skipped.
+
+    Example:  moorage render examples/keystone-ldap --out /tmp/rendered
+    """
+    from moorage.cli import manifests
+    from moorage.cli.projected import documents
+    from moorage.keystone import ADMISSIONS
+    from moorage.keystone.offline import render
+    from moorage.runtime.install import to_yaml
+    from moorage.runtime.offline import lint
+
+    documents(document or ())
+    found = lint([(m.file, m.document, m.object) for m in manifests.read(paths)], (), ADMISSIONS)
+    refused = [finding for finding in found.findings if finding.severity == "error"]
+    for finding in refused:
+        typer.echo(f"{finding.kind} {finding.namespace}/{finding.name}: refused: {finding.message}", err=True)
+    rendered = render(found.admitted, found.others)
+    for child in rendered.children:
+        meta = child["metadata"]
+        target = out / meta["namespace"] / child["kind"].lower() / f"{meta['name']}.yaml"
+        _write(target, to_yaml([child]).encode())
+    for (namespace, base, key), data in sorted(rendered.files.items()):
+        _write(out / namespace / "files" / base / key, data)
+    for skipped in rendered.skipped:
+        typer.echo(f"{skipped.kind} {skipped.key}: skipped: {skipped.why}", err=True)
+    typer.echo(f"{out}: {len(rendered.children)} children, {len(rendered.files)} files")
+    raise typer.Exit(1 if refused or rendered.skipped else 0)
+
+
+def _write(target: Path, data: bytes) -> None:
+    """Whole or not at all, readable by the owner only: children hold secrets, too."""
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = target.with_name(f".{target.name}.new")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+    fresh.rename(target)
