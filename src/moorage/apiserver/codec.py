@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from moorage.apiserver import protobuf
 from moorage.apiserver.errors import bad_request, not_acceptable, unsupported_media_type
 from moorage.apiserver.hub import encode
 from moorage.core.meta import JsonObject
@@ -63,21 +64,22 @@ def parse_json(body: bytes, seen: Duplicates | None = None) -> Any:
         raise ValueError("exceeded max depth") from error
 
 
-def decode(body: bytes, content_type: str, what: str) -> tuple[JsonObject, list[str]]:
+def decode(body: bytes, content_type: str, what: str, *, binary: bool = True) -> tuple[JsonObject, list[str]]:
     """The object of a body and the paths of its repeated keys.
 
     Args:
         what: the kind that is expected, for messages.
+        binary: whether protobuf is read; custom resources have none.
 
     Raises:
         StatusError: 415 for a media type that is not read, 400 for a body that is no object.
     """
     media = content_type.partition(";")[0].strip().lower() or "application/json"
-    if media not in READABLE:
-        raise unsupported_media_type(MEDIA_TYPES)
+    if media not in MEDIA_TYPES or (media == protobuf.MEDIA_TYPE and not binary):
+        raise unsupported_media_type(MEDIA_TYPES if binary else READABLE)
     seen = Duplicates()
     try:
-        found = parse_json(body, seen) if media == "application/json" else _parse_yaml(body, seen)
+        found = _PARSERS[media](body, seen)
     except ValueError as error:
         raise bad_request(
             f"the object provided is unrecognized (must be of type {what}): couldn't get version/kind; "
@@ -106,6 +108,13 @@ def _parse_yaml(body: bytes, seen: Duplicates) -> Any:
         return parse(body, seen.found)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
+
+
+def _parse_protobuf(body: bytes, seen: Duplicates) -> Any:
+    return protobuf.decode(body)
+
+
+_PARSERS = {"application/json": parse_json, "application/yaml": _parse_yaml, protobuf.MEDIA_TYPE: _parse_protobuf}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ async def create(api: Api, request: Request, served: ServedType) -> Response:
     """
     negotiate(request.headers, request.query)
     check_write_options(request)
-    body = decode(request.body, request.headers.get("content-type", ""), served.resource.kind)
+    media, kind = request.headers.get("content-type", ""), served.resource.kind
+    body = decode(request.body, media, kind, binary=not served.custom)
     obj = strategy.decode_object(api.registry, served, request, body)
 
     def wanted(_: JsonObject | None) -> JsonObject:

@@ -32,7 +32,8 @@ async def update(api: Api, request: Request, served: ServedType) -> Response:
     """
     negotiate(request.headers, request.query)
     check_write_options(request)
-    body = decode(request.body, request.headers.get("content-type", ""), served.resource.kind)
+    media, kind = request.headers.get("content-type", ""), served.resource.kind
+    body = decode(request.body, media, kind, binary=not served.custom)
     obj = strategy.decode_object(api.registry, served, request, body)
     key, sub = key_of_target(served, request.target), request.target.subresource
     metadata.check_name(obj, key)
