@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from moorage.core import conditions
-from moorage.core.meta import JsonObject, Key, Ref, is_terminating, ref_of
+from moorage.core.meta import JsonObject, Key, Ref, is_terminating, key_of, ref_of
 from moorage.core.outcome import Done, Failed, Outcome, Stalled, Waiting
 from moorage.kube.errors import Conflict, Invalid, NotFound
 
@@ -33,7 +33,7 @@ class Walk:
     """Runs passes of one room. `tell` hands events to the recorder.
 
     It remembers, for each object, the events of the pass before: what is still so is not told again, and the first pass of
-    a process stays silent unless it changed something.
+    a process stays silent unless it wrote to the API server.
     """
 
     room: Room[Any, Any]
@@ -66,28 +66,29 @@ class Walk:
         seen = await self.room.observe(self.world, key)
         if seen is None:
             return Done()
-        answer, seen, plans = await self._rounds(seen)
+        writes = _Counter()
+        answer, seen = await self._rounds(self.world.counting(writes), seen)
         if isinstance(answer, Released):
             self._announce(obj, answer.events, changed=True)
             await self._without_finalizer(obj)
             return Done()
         report = self.room.report(seen, answer)
         changed = await self._write_status(obj, report)
-        self._announce(obj, report.events, changed=changed or plans > 0)
+        self._announce(obj, report.events, changed=changed or writes.count > 0)
         return answer
 
-    async def _rounds(self, seen: Seen) -> tuple[Outcome | Released, Seen, int]:
+    async def _rounds(self, world: World, seen: Seen) -> tuple[Outcome | Released, Seen]:
         room = cast("Room[Seen, Any]", self.room)
-        for plans in range(room.rounds):
+        for _ in range(room.rounds):
             answer = room.decide(seen)
             if isinstance(answer, Done | Waiting | Stalled | Failed | Released):
-                return answer, seen, plans
-            seen = await room.apply(self.world, seen, answer)
+                return answer, seen
+            seen = await room.apply(world, seen, answer)
         answer = room.decide(seen)
         if isinstance(answer, Done | Waiting | Stalled | Failed | Released):
-            return answer, seen, room.rounds
+            return answer, seen
         text = f"no end after {room.rounds} steps; the next one would be {type(answer).__name__}"
-        return Failed("TooManySteps", text), seen, room.rounds
+        return Failed("TooManySteps", text), seen
 
     # --- finalizers
 
@@ -114,7 +115,7 @@ class Walk:
             if wanted == _finalizers(obj):
                 return obj
             meta = {"resourceVersion": obj["metadata"].get("resourceVersion"), "finalizers": wanted}
-            key = Key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+            key = key_of(obj)
             try:
                 return await self.world.patch(rt, key, {"metadata": meta})
             except NotFound:
@@ -133,24 +134,30 @@ class Walk:
     # --- status
 
     async def _write_status(self, obj: JsonObject, report: Report) -> bool:
-        """One merge patch with what differs, for this very object (uid), or no request."""
-        obj = self._latest(obj)
-        meta = obj["metadata"]
-        patch = merge_patch(obj.get("status") or {}, wanted_status(obj, report, self.world.now().strftime(_TIME)))
-        if not patch:
-            return False
-        body = {"metadata": {"uid": meta["uid"]}, "status": patch}
-        key = Key(meta.get("namespace", ""), meta["name"])
-        await self.world.patch(self.room.kind.resource, key, body, subresource="status")
-        return True
+        """One merge patch with what differs, or no request.
 
-    def _latest(self, obj: JsonObject) -> JsonObject:
-        """What the cache holds by now for the same object; the pass may have written its metadata."""
-        key = Key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
-        known = self.world.cache.get(self.room.kind.resource, key)
-        if known is None or known["metadata"].get("uid") != obj["metadata"].get("uid"):
-            return obj
-        return {**known, "metadata": {**known["metadata"], "generation": obj["metadata"].get("generation", 0)}}
+        It is guarded by resourceVersion: the status subresource takes no other precondition, and an object that was made
+        anew under the same name must not get this status. When somebody else wrote meanwhile, it is computed again on
+        what they wrote: what this pass found out is not lost.
+        """
+        rt, uid, generation = self.room.kind.resource, obj["metadata"].get("uid"), obj["metadata"].get("generation", 0)
+        now, key = self.world.now().strftime(_TIME), key_of(obj)
+        live: JsonObject | None = self.world.cache.get(rt, key) or obj
+        for _ in range(4):
+            if live is None or live["metadata"].get("uid") != uid:
+                return False
+            patch = merge_patch(live.get("status") or {}, wanted_status(live, report, generation, now))
+            if not patch:
+                return False
+            body = {"metadata": {"resourceVersion": live["metadata"].get("resourceVersion")}, "status": patch}
+            try:
+                await self.world.patch(rt, key, body, subresource="status")
+            except Conflict as error:
+                refused = error
+                live = await self.world.refresh(rt, key)
+            else:
+                return True
+        raise refused
 
     # --- events
 
@@ -166,16 +173,27 @@ class Walk:
                 self.tell(event.regarding or ref, event)
 
 
+class _Counter:
+    """Counts the writes of one pass, as a guard that refuses none."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> None:
+        self.count += 1
+
+
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
-def wanted_status(obj: JsonObject, report: Report, now: str) -> JsonObject:
+def wanted_status(obj: JsonObject, report: Report, generation: int, now: str) -> JsonObject:
     """The whole status after a report: stored fields, the report's over them, conditions merged.
 
-    `now` is RFC 3339 with whole seconds.
+    Args:
+        generation: that the pass looked at.
+        now: RFC 3339 with whole seconds.
     """
     stored: JsonObject = obj.get("status") or {}
-    generation = int(obj["metadata"].get("generation", 0))
     merged = conditions.merge(
         conditions.from_wire(stored.get("conditions")), report.conditions, generation=generation, now=now
     )

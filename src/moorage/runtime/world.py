@@ -6,6 +6,7 @@ write goes through here, so a pass reads its own writes and a child is written o
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -101,6 +102,12 @@ class World:
     def now(self) -> datetime:
         """The time, aware, UTC."""
         return self.clock()
+
+    def counting(self, guard: Callable[[], None]) -> World:
+        """The same world, whose writes ask `guard` too."""
+        twin = copy.copy(self)
+        twin.client = self.client.fenced(guard)
+        return twin
 
     # --- children
 
