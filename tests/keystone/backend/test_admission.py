@@ -99,7 +99,9 @@ def test_no_spelling_of_a_denied_option_is_admitted(pair: tuple[str, str]) -> No
     for spelling in (name, name.upper(), name.title(), f" {name}", f"{name}\n", f"{noise}{name}", f"{name}{noise}"):
         obj = changed("extraOptions", {spelling: "true"})
         _, errors, _ = admit(obj)
-        harmless = spelling.lower() not in OWNED | WRITABLE and spelling.isascii() and spelling.replace("_", "a").isalnum()
+        harmless = (
+            spelling.lower() not in OWNED | WRITABLE and spelling.isascii() and spelling.replace("_", "a").isalnum()
+        )
         assert bool(errors) != harmless, spelling
 
 

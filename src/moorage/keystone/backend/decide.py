@@ -198,11 +198,11 @@ def keystone_is_gone(seen: Seen) -> Answer:
 
 
 def configuration_is_gone(seen: Seen) -> Answer:
-    """Keystone must never run with a file that points at a dead domain."""
+    """Keystone must never run with a file that points at a dead domain. Without a recorded domain none was projected."""
     file = conf_key(seen.domain_name)
     if seen.mount.carries:
         return _leaving(f"waiting until the Keystone Deployment no longer mounts {file}")
-    if seen.mount.exists and not seen.mount.rolled_out:
+    if seen.mount.exists and not seen.mount.rolled_out and seen.backend.status.domain_id:
         return _leaving(f"waiting until every replica runs without {file}")
     return None
 

@@ -47,16 +47,17 @@ def check(backend: KeystoneIdentityBackend, found: Iterator[JsonObject]) -> Iter
     mine = _facts(backend.metadata.name, backend.spec)
     ldap_domains: dict[str, str] = {}
     for other in found:
-        theirs = _facts_of(other)
-        if theirs.type == "LDAP":
-            ldap_domains[theirs.domain.lower()] = theirs.name
-        if theirs.domain.lower() == mine.domain.lower():
-            detail = (
-                f"domain name collides with backend {theirs.name} of the same Keystone (letter case does not count)"
-            )
+        domain: str = other["spec"]["domain"]["name"].lower()
+        if domain == mine.domain.lower():
+            owner = other["metadata"]["name"]
+            detail = f"domain name collides with backend {owner} of the same Keystone (letter case does not count)"
             yield duplicate("spec.domain.name", mine.domain, detail)
-        if mine.type != "LDAP" and theirs.type != "LDAP":
-            yield from _federation(mine, theirs)
+        if mine.type == "LDAP":
+            continue
+        if other["spec"]["type"] == "LDAP":
+            ldap_domains[domain] = other["metadata"]["name"]
+        else:
+            yield from _federation(mine, _facts_of(other))
     yield from _groups_in_directories(backend.spec, ldap_domains)
 
 

@@ -1,0 +1,244 @@
+"""An embedded API server with a Keystone in it, a hand that plays the node, and a stub of the Identity API.
+
+No sleeps: whoever writes waits until the cache of the world holds the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from aiohttp.abc import AbstractResolver, ResolveResult
+from tests.crashpoints import Fence, cached_world, passes
+from tests.keystone.service import given
+
+from moorage.apiserver.server import Server
+from moorage.core.meta import JsonObject, Key, ResourceType
+from moorage.keystone.backend.types import KIND as BACKEND
+from moorage.keystone.service.room import room
+from moorage.keystone.service.seen import DEPLOYMENT, JOB, OWNED, SECRET
+from moorage.keystone.service.types import KIND
+from moorage.kube.client import Client
+from moorage.kube.config import load_kubeconfig
+from moorage.kube.errors import NotFound
+from moorage.kube.resources import CRDS, NAMESPACES
+from moorage.net.sessions import Sessions
+from moorage.runtime.projection import rolled_out
+from moorage.runtime.room import Event
+from moorage.runtime.world import World
+
+BORN = "2026-11-29T11:00:00Z"
+
+
+class ToStub(AbstractResolver):
+    """Every name is the stub."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> list[ResolveResult]:
+        found: ResolveResult = {
+            "hostname": host, "host": "127.0.0.1", "port": self.port, "family": socket.AF_INET,
+            "proto": 0, "flags": socket.AI_NUMERICHOST,
+        }  # fmt: skip
+        return [found]
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+@dataclass
+class StubApi:
+    """GET /v3 of an Identity API; `status` is what it answers."""
+
+    status: int = 200
+    asked: int = 0
+    port: int = 0
+    _runner: web.AppRunner | None = None
+
+    async def start(self) -> None:
+        app = web.Application()
+        app.router.add_get("/v3", self._answer)
+        self._runner = web.AppRunner(app)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def _answer(self, _: web.Request) -> web.Response:
+        self.asked += 1
+        return web.Response(status=self.status)
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+
+@dataclass
+class Machine:
+    """One namespace of a served API: the client of the test, the stub, the events that were told."""
+
+    client: Client
+    stub: StubApi
+    namespace: str
+    told: list[Event] = field(default_factory=list)
+    jobs_fail: bool = False
+    pods_ready: bool = True
+
+    @property
+    def key(self) -> Key:
+        return Key(self.namespace, "keystone")
+
+    async def keystone(self) -> JsonObject:
+        return await self.client.get(KIND.resource, self.key)
+
+    async def conditions(self) -> dict[str, tuple[str, str]]:
+        """Status and reason by type."""
+        found = (await self.keystone()).get("status", {}).get("conditions", ())
+        return {item["type"]: (item["status"], item["reason"]) for item in found}
+
+    async def put(self, rt: ResourceType, obj: JsonObject) -> JsonObject:
+        """Create an object in the namespace, with the status that it carries."""
+        meta = {**obj["metadata"], "namespace": self.namespace}
+        meta.pop("uid", None)
+        meta.pop("resourceVersion", None)
+        whole = {**obj, "metadata": meta}
+        made = await self.client.create(rt, whole)
+        if "status" in obj:
+            return await self.client.patch(
+                rt, Key(self.namespace, meta["name"]), {"status": obj["status"]}, subresource="status"
+            )
+        return made
+
+    async def drive(self, fence: Fence | None = None) -> None:
+        """Passes and the node's work in turn, until neither changes anything. A fresh process: empty memory."""
+        guard = fence or Fence()
+        ours = room()
+        async with cached_world(self.client, [ours], guard) as world:
+            await world.http.close()
+            world.http = Sessions(resolver=ToStub(self.stub.port))
+            try:
+                for _ in range(30):
+                    await passes(ours, world, self.key, told=self.told)
+                    if not await self.node(world):
+                        return
+            finally:
+                await world.http.close()
+        raise AssertionError("no end")
+
+    async def node(self, world: World) -> bool:
+        """Jobs end, pods of Deployments become ready; whether anything was left to do."""
+        moved = False
+        for job in (await self.client.list(JOB, self.namespace)).items:
+            if job["metadata"].get("deletionTimestamp"):
+                await self._finish_deletion(world, job)
+                moved = True
+            elif not (job.get("status") or {}).get("conditions"):
+                await self._status(world, JOB, job, _ended(failed=self.jobs_fail))
+                moved = True
+        for item in (await self.client.list(DEPLOYMENT, self.namespace)).items:
+            if self.pods_ready and not rolled_out(item):
+                await self._status(world, DEPLOYMENT, item, _running(item))
+                moved = True
+        return moved
+
+    async def _finish_deletion(self, world: World, job: JsonObject) -> None:
+        key = Key(self.namespace, job["metadata"]["name"])
+        with contextlib.suppress(NotFound):
+            await self.client.patch(JOB, key, {"metadata": {"finalizers": None}})
+        await until(
+            world,
+            JOB,
+            lambda: (world.cache.get(JOB, key) or {}).get("metadata", {}).get("uid") != job["metadata"]["uid"],
+        )
+
+    async def _status(self, world: World, rt: ResourceType, obj: JsonObject, status: JsonObject) -> None:
+        key = Key(self.namespace, obj["metadata"]["name"])
+        answer = await self.client.patch(rt, key, {"status": status}, subresource="status")
+        version = int(answer["metadata"]["resourceVersion"])
+        await until(world, rt, lambda: _version(world.cache.get(rt, key)) >= version)
+
+    async def state(self) -> JsonObject:
+        """What a person can see: conditions, children by name, what the Deployment mounts, key counts. Not what is random."""
+        found: JsonObject = {"conditions": await self.conditions()}
+        for rt in OWNED:
+            items = (await self.client.list(rt, self.namespace)).items
+            found[rt.kind] = sorted(item["metadata"]["name"] for item in items)
+        deployment = await self.client.get(DEPLOYMENT, self.key)
+        found["volumes"] = deployment["spec"]["template"]["spec"]["volumes"]
+        for name in ("fernet", "credential"):
+            secret = await self.client.get(SECRET, Key(self.namespace, f"keystone-{name}-keys"))
+            found[name] = sorted(secret["data"])
+        return found
+
+
+def _version(obj: JsonObject | None) -> int:
+    return int(obj["metadata"]["resourceVersion"]) if obj else 0
+
+
+def _ended(*, failed: bool) -> JsonObject:
+    """The status of a Job that ended, as kube-apiserver admits it."""
+    common = {"status": "True", "lastTransitionTime": BORN, "lastProbeTime": BORN, "reason": "x", "message": "x"}
+    if failed:
+        kinds = ("FailureTarget", "Failed")
+        return {"startTime": BORN, "failed": 1, "conditions": [{**common, "type": kind} for kind in kinds]}
+    kinds = ("SuccessCriteriaMet", "Complete")
+    conditions = [{**common, "type": kind} for kind in kinds]
+    return {"startTime": BORN, "completionTime": BORN, "succeeded": 1, "conditions": conditions}
+
+
+def _running(deployment: JsonObject) -> JsonObject:
+    count = deployment["spec"]["replicas"]
+    names = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+    return {"observedGeneration": deployment["metadata"]["generation"], **dict.fromkeys(names, count)}
+
+
+async def until(world: World, rt: ResourceType, holds: Any) -> None:
+    """Wait until the cache of a type satisfies `holds`, woken by its changes."""
+    changed = asyncio.Event()
+    end = world.cache.reflector(rt).subscribe(lambda _old, _new: changed.set())
+    try:
+        while not holds():
+            changed.clear()
+            await asyncio.wait_for(changed.wait(), 30)
+    finally:
+        end()
+
+
+@contextlib.asynccontextmanager
+async def served(folder: Path) -> AsyncIterator[Client]:
+    """A served API with our CRDs, and a client of its administrator."""
+    server = Server(folder / "data")
+    await server.start()
+    try:
+        server.kubeconfig(folder / "kubeconfig")
+        async with Client(load_kubeconfig(folder / "kubeconfig")) as client:
+            for kind in (KIND, BACKEND):
+                await client.create(CRDS, kind.crd())
+            yield client
+    finally:
+        await server.stop()
+
+
+@contextlib.asynccontextmanager
+async def machine(client: Client, namespace: str, spec: JsonObject | None = None) -> AsyncIterator[Machine]:
+    """A namespace with the Secrets and a Keystone in it."""
+    await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    stub = StubApi()
+    await stub.start()
+    found = Machine(client, stub, namespace)
+    try:
+        for item in given.SECRETS:
+            await found.put(SECRET, given.secret(item["name"], item["data"]))
+        wire = KIND.to_wire(given.keystone(spec))
+        wire["metadata"] = {"name": "keystone"}
+        await found.put(KIND.resource, wire)
+        yield found
+    finally:
+        await stub.stop()
