@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from moorage.apiserver.errors import StatusError
 from moorage.apiserver.hub import Change, Hub
+from moorage.core.meta import JsonObject
+from moorage.apiserver.served import ServedType
 from moorage.apiserver.request import ADMIN_GROUP, Request, Target, User
 
 _OPEN_TO_ALL_USERS = ("/api", "/apis", "/openapi", "/healthz", "/livez", "/readyz", "/version")
@@ -21,6 +23,20 @@ class Access:
     def allowed(self, user: User, target: Target) -> bool:
         """Whether the user may do what a target says."""
         return ADMIN_GROUP in user.groups
+
+    def decide(self, user: User, target: Target) -> tuple[bool, str]:
+        """Whether the user may, and why (a sentence, may be empty)."""
+        return self.allowed(user, target), ""
+
+    def rules(self, user: User, namespace: str) -> tuple[list[JsonObject], list[JsonObject]]:
+        """Resource rules and path rules of a user in a namespace."""
+        return [], []
+
+    def check_escalation(self, request: Request, served: ServedType, obj: JsonObject, old: JsonObject | None) -> None:
+        """Raises 403 when a role or binding gives more than its writer has."""
+
+    async def bootstrap(self, api: object) -> None:
+        """Create the roles that always exist."""
 
     def may(self, user: User, verb: str, group: str, resource: str, name: str, namespace: str) -> bool:
         """Whether the user may do a verb on a resource."""

@@ -17,9 +17,11 @@ from moorage.apiserver.hub import Entry, Hub
 from moorage.apiserver.registry import Registry
 from moorage.apiserver.request import Request
 from moorage.apiserver.served import ServedType
+from moorage.apiserver.tokens import Tokens
 from moorage.core.meta import JsonObject
 
 if TYPE_CHECKING:
+    from moorage.apiserver.reviews import Reviews
     from moorage.apiserver.watch import Watcher
 
 
@@ -72,6 +74,8 @@ class Api:
     hub: Hub
     registry: Registry
     data_dir: Path
+    tokens: Tokens
+    reviews: Reviews
     admission: Admission = field(default_factory=NoAdmission)
     allocate: Callable[[ServedType, JsonObject, JsonObject | None], None] = lambda served, obj, old: None
     check_escalation: Check = no_check

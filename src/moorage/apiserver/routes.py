@@ -11,9 +11,12 @@ from moorage.apiserver.deletecollection import delete_collection
 from moorage.apiserver.errors import method_not_allowed
 from moorage.apiserver.get import get
 from moorage.apiserver.list import list_objects
+from moorage.apiserver.logs import read_log
 from moorage.apiserver.patching import patch
 from moorage.apiserver.request import Request, Response
+from moorage.apiserver.scale import get_scale, patch_scale, put_scale
 from moorage.apiserver.served import ServedType
+from moorage.apiserver.tokenrequest import create_token
 from moorage.apiserver.update import update
 from moorage.apiserver.watch import watch
 
@@ -30,7 +33,14 @@ VERBS: Mapping[str, Verb] = {
     "deletecollection": delete_collection,
 }
 STATUS: Mapping[str, Verb] = {"get": get, "update": update, "patch": patch}
-SUBRESOURCES: Mapping[str, Mapping[str, Verb]] = {"status": STATUS, "finalize": {"update": update}}
+SUBRESOURCES: Mapping[str, Mapping[str, Verb]] = {
+    "status": STATUS,
+    "finalize": {"update": update},
+    "scale": {"get": get_scale, "update": put_scale, "patch": patch_scale},
+    "log": {"get": read_log},
+    "token": {"create": create_token},
+}
+REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
 
 
 async def serve(api: Api, request: Request) -> Response:
@@ -45,6 +55,8 @@ async def serve(api: Api, request: Request) -> Response:
         verb = SUBRESOURCES.get(target.subresource, {}).get(target.verb)
     else:
         verb = VERBS.get(target.verb) if target.verb in served.verbs else None
+    if served.resource.group in REVIEW_GROUPS and verb is create:
+        return await api.reviews.create(api, request, served)
     if verb is None or (not target.name and target.verb in ("update", "patch")):
         raise method_not_allowed()
     return await verb(api, request, served)

@@ -16,18 +16,24 @@ from pathlib import Path
 import structlog
 
 from moorage.apiserver.access import Access
+from moorage.apiserver.addresses import Addresses
+from moorage.apiserver.admission import Webhooks
 from moorage.apiserver.api import Api
 from moorage.apiserver.app import App
 from moorage.apiserver.audit import Audit
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.crds import Definitions
+from moorage.apiserver.gc import Collector
 from moorage.apiserver.http import Listener
 from moorage.apiserver.hub import Hub
 from moorage.apiserver.namespaces import Namespaces
 from moorage.apiserver.pages import Pages
 from moorage.apiserver.registry import Registry
+from moorage.apiserver.reviews import Reviews
 from moorage.apiserver.tls import ensure_pki, signing_key, write_private
 from moorage.apiserver.tokens import Tokens
+from moorage.apiserver.ttl import Expiry
+from moorage.apiserver.webhook import Caller
 from moorage.core.meta import JsonObject
 
 Handler = Callable[[JsonObject], Awaitable[JsonObject]]
@@ -74,23 +80,35 @@ class Server:
         )
         self.hub = Hub(self._dir / "store.db")
         self.hub.open()
-        registry = Registry()
-        self.api = Api(self.hub, registry, self._dir)
-        tokens = Tokens(signing_key(self._dir / "pki"), self.hub, lambda: datetime.now(UTC))
-        access = Access(self.hub)
-        self._audit = Audit(self._dir / "audit.log")
-        pages = Pages(self.hub, registry, lambda: self._ready)
-        self._definitions = Definitions(self.api)
-        self._namespaces = Namespaces(self.api, self._pki.authority.pem.decode())
-        self._definitions.load()
-        app = App(self.api, Authenticator(tokens, {}), access, pages, self._audit)
+        app = self._assemble()
         self._listener = Listener(app, self._pki.server_context())
         self._port = await self._listener.open(self._host, self._port)
-        self._begin(self._definitions.run())
         await self._namespaces.bootstrap()
-        self._begin(self._namespaces.run())
+        await self._access.bootstrap(self.api)
+        workers = (self._definitions, self._namespaces, self._collector, Expiry(self.api))
+        for worker in workers:
+            self._begin(worker.run())
         self._begin(self._sweep())
         self._ready = ""
+
+    def _assemble(self) -> App:
+        """All parts, wired; nothing runs yet."""
+        registry = Registry()
+        tokens = Tokens(signing_key(self._dir / "pki"), self.hub, lambda: datetime.now(UTC))
+        self._access = Access(self.hub)
+        authenticator = Authenticator(tokens, {})
+        self.api = Api(self.hub, registry, self._dir, tokens, Reviews(authenticator, self._access))
+        self.api.admission = Webhooks(self.hub, registry, Caller(self.hub, self._in_process))
+        self.api.allocate = Addresses(self.hub, self._cidr).allocate
+        self.api.check_escalation = self._access.check_escalation
+        self._definitions = Definitions(self.api)
+        self._namespaces = Namespaces(self.api, self._pki.authority.pem.decode())
+        self._collector = Collector(self.api)
+        self._definitions.load()
+        self._collector.load()
+        self._audit = Audit(self._dir / "audit.log")
+        pages = Pages(self.hub, registry, lambda: self._ready)
+        return App(self.api, authenticator, self._access, pages, self._audit)
 
     def _begin(self, work: Awaitable[None]) -> None:
         self._tasks.append(asyncio.ensure_future(work))  # type: ignore[arg-type]

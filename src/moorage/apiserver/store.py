@@ -158,6 +158,18 @@ class Store:
             found: int = self._reader.execute(query, values).fetchone()[0]
             return found
 
+    async def older(self, storage: str, at: float) -> list[str]:
+        """Keys of `storage` whose current record was written before `at` (seconds since the epoch)."""
+        return await asyncio.to_thread(self._older, storage, int(at))
+
+    def _older(self, storage: str, at: int) -> list[str]:
+        with self._reading:
+            assert self._reader is not None
+            rows = self._reader.execute(
+                "SELECT c.key FROM current c JOIN log l ON l.rev = c.rev WHERE c.storage = ? AND l.at < ?", (storage, at)
+            ).fetchall()
+        return [key for (key,) in rows]
+
     async def history(self, storage: str, since: int, until: int) -> list[Past]:
         """All records of `storage` with since < revision <= until, oldest first."""
         return await asyncio.to_thread(self._history, storage, since, until)
