@@ -44,10 +44,10 @@ def _admissions() -> tuple[Admission, ...]:
 
 
 def _rooms() -> tuple[Room[Any, Any], ...]:
-    from .backend.room import ROOM
-    from .service.room import room
+    from .backend.room import ROOM as BACKEND
+    from .service.room import ROOM as SERVICE
 
-    return (room(), ROOM)
+    return (SERVICE, BACKEND)
 
 
 def _rules() -> tuple[Access, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 from moorage.runtime.room import Room
 
@@ -29,3 +30,7 @@ def room() -> Room[Seen, Plan]:
         watches=WATCHES,
         indices=INDICES,
     )
+
+
+ROOM: Final[Room[Seen, Plan]] = room()
+"""The controller of this process."""
