@@ -1,7 +1,8 @@
 """Typed declarations, CRDs and the schema engine: one declaration, three uses. See contracts.md for the names."""
 
-from .crdcheck import validate_crd_schema
+from .crdcheck import validate_crd, validate_crd_schema
 from .fielderror import (
+    NO_PATH,
     NO_VALUE,
     ErrorType,
     FieldError,
@@ -20,9 +21,10 @@ from .kind import Kind
 from .model import Model, ObjectMeta, OwnerReference, Resource, StoredCondition, conditions_field, field
 from .review import Admission, Review, Verdict, verdict
 from .rule import Column, Rule
-from .structural import Structural
+from .structural import Structural, check
 
 __all__ = [
+    "NO_PATH",
     "NO_VALUE",
     "Admission",
     "Column",
@@ -38,6 +40,7 @@ __all__ = [
     "StoredCondition",
     "Structural",
     "Verdict",
+    "check",
     "conditions_field",
     "duplicate",
     "field",
@@ -50,6 +53,7 @@ __all__ = [
     "too_long",
     "too_many",
     "type_invalid",
+    "validate_crd",
     "validate_crd_schema",
     "verdict",
 ]

@@ -6,12 +6,11 @@ They look at the value alone; walking into it is `validate.py`'s work.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
-from .fielderror import FieldError, invalid, not_supported, too_long, too_many, type_invalid
+from .fielderror import FieldError, format_value, invalid, not_supported, too_long, too_many, type_invalid
 from .fieldpath import Path, path_text
 from .formats import FORMATS, INTEGER_RANGES
 from .gopattern import compile_pattern
@@ -20,6 +19,7 @@ from .sameness import same
 
 Check: TypeAlias = Callable[[Any, Path, list[FieldError]], None]
 _IN_BODY: Final = "in body"
+_FITS_64: Final = INTEGER_RANGES["int64"]
 _LARGEST_FLOAT: Final = 3.4028234663852886e38
 
 
@@ -36,7 +36,7 @@ def _make_checks(node: Node) -> list[Check]:
     made: list[Check] = []
     if {"minLength", "maxLength", "pattern"} & bounds.keys():
         made.append(_text_check(bounds))
-    if node.format in INTEGER_RANGES:
+    if node.format in INTEGER_RANGES and node.type != "number":
         made.append(_integer_check(node.format))
     elif node.format == "float":
         made.append(_float_check)
@@ -80,7 +80,7 @@ def _format_check(name: str, holds: Callable[[str], bool]) -> Check:
     def check(value: Any, path: Path, out: list[FieldError]) -> None:
         if type(value) is str and not holds(value):
             where = path_text(path)
-            out.append(type_invalid(where, value, f'{where} {_IN_BODY} must be of type {name}: "{value}"'))
+            out.append(type_invalid(where, value, f"{where} {_IN_BODY} must be of type {name}: {format_value(value)}"))
 
     return check
 
@@ -93,6 +93,8 @@ def _integer_check(name: str) -> Check:
         if type(value) not in (int, float) or (whole and least <= value <= most):
             return
         where = path_text(path)
+        if type(value) is int and not _FITS_64[0] <= value <= _FITS_64[1]:
+            out.append(type_invalid(where, "float64", f'{where} {_IN_BODY} must be of type {name}: "float64"'))
         out.append(invalid("", "", f"Checked value must be of type integer with format {name} in {where}"))
 
     return check
@@ -162,14 +164,10 @@ def _properties_check(bounds: dict[str, Any]) -> Check:
 
 
 def _enum_check(allowed: list[Any]) -> Check:
-    shown = [item if isinstance(item, str) else _json(item) for item in allowed]
+    shown = [item if isinstance(item, str) else format_value(item) for item in allowed]
 
     def check(value: Any, path: Path, out: list[FieldError]) -> None:
         if not any(same(value, item) for item in allowed):
             out.append(not_supported(path_text(path), value, shown))
 
     return check
-
-
-def _json(value: Any) -> str:
-    return re.sub(r'^"|"$', "", invalid("", value, "").body.removeprefix("Invalid value: "))

@@ -28,6 +28,11 @@ extensions:
 _STATUS: Final = re.compile(r"^[A-Z_]+: ")
 _KEY: Final = re.compile(r'Key not found in map : "?(.*?)"?$')
 _INDEX: Final = re.compile(r"[Ii]ndex (?:out of bounds|error).*?(-?\d+)")
+_CONVERSION: Final = re.compile(r"(?:cannot convert string to|String to) (\w+)")
+_TARGETS: Final = {"timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration"}
+_NO_OVERLOAD: Final = (
+    "'no such overload': call arguments did not match a supported operator, function or macro signature"
+)
 _BUDGET: Final = "Iteration budget exceeded"
 
 
@@ -37,6 +42,10 @@ class CelError(Exception):
 
 class CelBudgetError(CelError):
     """Evaluation was stopped because it took too many steps."""
+
+
+class CelOverloadError(CelError):
+    """Evaluation met values of types that the called function does not take."""
 
 
 class Program:
@@ -82,11 +91,11 @@ class Program:
         except RuntimeError as error:
             if _BUDGET in str(error):
                 raise CelBudgetError("call cost exceeds limit") from None
-            raise CelError(_runtime_text(str(error))) from None
+            raise _runtime_error(str(error)) from None
         except TypeError:
             raise CelError("unsupported result type") from None
         if result.type().name() == "*error*" or repr(result.type()) == "ERROR":
-            raise CelError(_runtime_text(str(value)))
+            raise _runtime_error(str(value))
         return value
 
 
@@ -95,12 +104,19 @@ def _compile_text(error: Exception) -> str:
     return text.rstrip("\n")
 
 
-def _runtime_text(text: str) -> str:
+def _runtime_error(text: str) -> CelError:
     text = _STATUS.sub("", text)
+    if "No matching overloads found" in text or "no such overload" in text.lower():
+        return CelOverloadError(_NO_OVERLOAD)
+    return CelError(_runtime_text(text))
+
+
+def _runtime_text(text: str) -> str:
     if found := _KEY.search(text):
         return f"no such key: {found[1]}"
-    if "No matching overloads found" in text or "no such overload" in text.lower():
-        return "no such overload"
+    if found := _CONVERSION.search(text):
+        target = _TARGETS.get(found[1].lower(), found[1].lower())
+        return f"type conversion error from 'string' to '{target}'"
     if "divide by zero" in text:
         return "division by zero"
     if "modulus by zero" in text:

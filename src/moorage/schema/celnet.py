@@ -24,7 +24,8 @@ _SEMVER: Final = re.compile(
 
 def _url(text: str) -> Tagged:
     if not is_uri(text):
-        raise ValueError(f'URL parse error during conversion from string: parse "{text}": invalid URI for request')
+        problem = "invalid URI for request" if text else "empty url"
+        raise ValueError(f'URL parse error during conversion from string: parse "{text}": {problem}')
     return {"$type": "URL", "text": text}
 
 
@@ -82,7 +83,11 @@ def _plus(one: Tagged, other: Any, sign: int) -> Tagged:
 
 
 def _ip(text: str) -> Tagged:
-    address = ipaddress.ip_address(text)
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        problem = f'ParseAddr("{text}"): unable to parse IP'
+        raise ValueError(f'IP Address "{text}" parse error during conversion from string: {problem}') from None
     mapped = getattr(address, "ipv4_mapped", None)
     if mapped is not None:
         raise ValueError(f'IPv4-mapped IPv6 address "{text}" is not allowed')

@@ -90,9 +90,8 @@ def _has_converted(node: Node, seen: frozenset[int] = frozenset()) -> bool:
         return False
     if "converted" not in node.cache:
         inner = seen | {id(node)}
-        children = [*node.properties.values(), node.additional, node.items]
         here = node.type == "string" and node.format in _RUNTIME
-        node.cache["converted"] = here or any(_has_converted(item, inner) for item in children if item is not None)
+        node.cache["converted"] = here or any(_has_converted(child, inner) for child in node.children())
     return bool(node.cache["converted"])
 
 

@@ -59,8 +59,7 @@ def is_plain(node: Node, seen: frozenset[int] = frozenset()) -> bool:
         inner = seen | {id(node)}
         changed = node.type in ("number", "integer") or node.embedded or node.format == "date"
         changed = changed or any(escape(name) != name for name in node.properties)
-        children = [*node.properties.values(), node.additional, node.items]
-        node.cache["raw"] = not changed and all(is_plain(child, inner) for child in children if child is not None)
+        node.cache["raw"] = not changed and all(is_plain(child, inner) for child in node.children())
     return bool(node.cache["raw"])
 
 

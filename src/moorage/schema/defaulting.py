@@ -27,7 +27,7 @@ def apply_defaults(node: Node, value: Any) -> None:
 def _default_object(node: Node, value: dict[str, Any]) -> None:
     for key in [key for key, item in value.items() if item is None]:
         child = node.child(key)
-        if child is not None and not child.nullable and (child.type or child.default is not MISSING):
+        if child is not None and not child.nullable:
             del value[key]
     for key, default in _defaults_of(node):
         if key not in value:

@@ -64,13 +64,27 @@ NO_PATH: Final = "<nil>"
 """How Kubernetes prints the path of a complaint about the object as a whole."""
 
 
+class Verbatim(str):
+    """A value that messages show as it is, without quotes."""
+
+    __slots__ = ()
+
+
 def format_value(value: Any) -> str:
     """The value as a message shows it: quoted text, plain numbers and booleans, JSON for the rest."""
+    if isinstance(value, Verbatim):
+        return str(value)
     if isinstance(value, str):
         return _quote(value)
     if isinstance(value, float) and not isinstance(value, bool):
         return _float(value)
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+    return go_json(value, sort_keys=True)
+
+
+def go_json(value: Any, *, sort_keys: bool = False) -> str:
+    """JSON as Go's encoder writes it: compact, with `<`, `>`, `&` and the line separators escaped."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=sort_keys)
+    return text.translate(_HTML)
 
 
 def _float(value: float) -> str:
@@ -91,6 +105,7 @@ def _scientific(text: str) -> str:
     return f"{'-' if sign else ''}{body}e{'+' if power >= 0 else '-'}{abs(power):02d}"
 
 
+_HTML: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 _ESCAPES: Final = {
     '"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t",
     "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v",

@@ -21,7 +21,8 @@ _AMOUNT: Final = re.compile(
     r"|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|wks?|weeks?)(?![a-z])"
 )
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})")
-_HOST_LABEL: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?", re.ASCII)
+_HOST: Final = re.compile(r"[^\W_](?:-?[^\W_]{0,62})?|(?:[^\W_](?:(?:[^\W_]|-){0,61}[^\W_])?\.)+[^\W\d_]{2,63}")
+_HOST_PORT: Final = re.compile(r"(?:.*@)?(?:\[[^\]]*\]|[^:]*)(?::\d*)?")
 _LEADING_ZERO: Final = re.compile(r"(?<!\d)0+(\d)")
 _OBJECT_ID: Final = re.compile(r"[0-9a-fA-F]{24}")
 _EMAIL: Final = re.compile(r"[^@\s<>()\[\],;:\\\"]+@[^@\s<>()\[\],;:\\\"]+", re.ASCII)
@@ -84,16 +85,16 @@ def is_uri(text: str) -> bool:
         return False
     try:
         parts = urlsplit(text)
-        _ = parts.port
     except ValueError:
         return False
-    return text.startswith("/") or bool(parts.scheme)
+    return (
+        text == "*" or text.startswith("/") or (bool(parts.scheme) and _HOST_PORT.fullmatch(parts.netloc) is not None)
+    )
 
 
 def is_hostname(text: str) -> bool:
-    """An RFC 1123 host name."""
-    labels = text.split(".")
-    return 0 < len(text) <= 253 and all(_HOST_LABEL.fullmatch(label) for label in labels)
+    """One label, or labels that end in a top-level domain of letters."""
+    return _HOST.fullmatch(text) is not None and all(len(label) <= 63 for label in text.split("."))
 
 
 def is_ipv4(text: str) -> bool:
@@ -133,6 +134,10 @@ def _matches(form: re.Pattern[str] | str, flags: int = 0) -> Callable[[str], boo
     return lambda text: compiled.fullmatch(text) is not None
 
 
+def _is_rgb(text: str) -> bool:
+    return _RGB_COLOR.fullmatch(text) is not None and all(int(part) <= 255 for part in re.findall(r"\d+", text))
+
+
 def _short_name(text: str) -> bool:
     return len(text) <= 63 and _LABEL.fullmatch(text) is not None
 
@@ -146,7 +151,7 @@ FORMATS: Final[Mapping[str, Callable[[str], bool]]] = {
     "duration": is_duration, "uri": is_uri, "hostname": is_hostname, "email": _is_email,
     "ipv4": is_ipv4, "ipv6": is_ipv6, "cidr": is_cidr, "mac": _matches(_MAC),
     **{name: _matches(form, re.IGNORECASE) for name, form in _UUID.items()},
-    "hexcolor": _matches(_HEX_COLOR), "rgbcolor": _matches(_RGB_COLOR), "ssn": _matches(_SSN),
+    "hexcolor": _matches(_HEX_COLOR), "rgbcolor": _is_rgb, "ssn": _matches(_SSN),
     "isbn": _matches(_ISBN), "isbn10": _matches(_ISBN), "isbn13": _matches(_ISBN), "creditcard": _matches(_CARD),
     "bsonobjectid": _matches(_OBJECT_ID),
     "k8s-short-name": _short_name, "k8s-long-name": _long_name,

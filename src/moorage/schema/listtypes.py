@@ -40,8 +40,7 @@ def has_lists(node: Node, seen: frozenset[int] = frozenset()) -> bool:
         return False
     if "lists" not in node.cache:
         inner = seen | {id(node)}
-        children = [*node.properties.values(), node.additional, node.items]
-        below = any(has_lists(child, inner) for child in children if child is not None)
+        below = any(has_lists(child, inner) for child in node.children())
         found = node.list_type in ("set", "map") or below
         if seen and not found:
             return False

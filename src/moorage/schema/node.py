@@ -78,6 +78,11 @@ class Node:
     plain: bool = False
     cache: dict[str, Any] = field(default_factory=dict)
 
+    def children(self) -> tuple[Node, ...]:
+        """The nodes one step below."""
+        found = (*self.properties.values(), self.additional, self.items)
+        return tuple(child for child in found if child is not None)
+
     def child(self, key: str) -> Node | None:
         """The node of one property or map value; None when the schema knows none."""
         return self.properties.get(key, self.additional)
@@ -89,6 +94,8 @@ class Compiler:
     def __init__(self, definitions: Mapping[str, JsonObject]) -> None:
         self._definitions = definitions
         self._named: dict[str, Node] = {}
+        self._open: set[str] = set()
+        self._waiting: list[tuple[str, Node, JsonObject]] = []
 
     def compile(self, schema: JsonObject) -> Node:
         """The node of one schema.
@@ -107,27 +114,35 @@ class Compiler:
         if name not in self._named:
             schema = self._definitions[name]
             self._named[name] = Node()
-            self._fill(self._named[name], schema)
+            self._open.add(name)
+            node = self._fill(self._named[name], schema)
+            # A built-in type without a schema (JSON, JSONSchemaPropsOrArray) means any value.
+            node.opaque = node.preserve = node.preserve or not schema
+            self._open.discard(name)
+            self._finish(name)
         return self._named[name]
+
+    def _finish(self, name: str) -> None:
+        """Fill the overlays of a type that contains itself, which had to wait until it was whole."""
+        ready = [item for item in self._waiting if item[0] == name]
+        self._waiting = [item for item in self._waiting if item[0] != name]
+        for _, node, schema in ready:
+            _copy_into(node, self._named[name], schema)
 
     def _child(self, schema: JsonObject) -> Node:
         reference = _reference(schema)
         if reference is None:
             return self.compile(schema)
-        target = self.named(reference.rsplit("/", 1)[-1])
+        name = reference.rsplit("/", 1)[-1]
+        target = self.named(name)
         if set(schema) <= {"$ref", "allOf", "description"}:
             return target
-        return self._overlay(target, schema)
-
-    def _overlay(self, target: Node, schema: JsonObject) -> Node:
-        """A reference with a default or a list rule of its own beside it."""
-        copy = Node(**{name: getattr(target, name) for name in Node.__slots__})
-        copy.cache = {}
-        if "default" in schema:
-            copy.default = schema["default"]
-        copy.nullable = copy.nullable or bool(schema.get("nullable"))
-        copy.map_type = schema.get("x-kubernetes-map-type", copy.map_type)
-        return copy
+        overlay = Node()
+        if name in self._open:
+            self._waiting.append((name, overlay, schema))
+        else:
+            _copy_into(overlay, target, schema)
+        return overlay
 
     def _fill(self, node: Node, schema: JsonObject) -> Node:
         _read_type(node, schema)
@@ -158,6 +173,17 @@ class Compiler:
         node.one_of = tuple(self._child(item) for item in schema.get("oneOf") or ())
         negated = schema.get("not")
         node.negated = self._child(negated) if isinstance(negated, dict) else None
+
+
+def _copy_into(overlay: Node, target: Node, schema: JsonObject) -> None:
+    """A reference with a default or a list rule of its own beside it."""
+    for name in Node.__slots__:
+        setattr(overlay, name, getattr(target, name))
+    overlay.cache = {}
+    if "default" in schema:
+        overlay.default = schema["default"]
+    overlay.nullable = overlay.nullable or bool(schema.get("nullable"))
+    overlay.map_type = schema.get("x-kubernetes-map-type", overlay.map_type)
 
 
 def _reference(schema: JsonObject) -> str | None:
@@ -201,3 +227,13 @@ def _is_plain(node: Node) -> bool:
     restricted = bool(node.bounds or junctors) or node.format in CHECKED_FORMATS
     nested = node.properties or node.additional or node.items or node.required
     return not (restricted or nested or node.kinds is _ANY)
+
+
+def has_rules(node: Node, seen: frozenset[int] = frozenset()) -> bool:
+    """Whether a rule stands anywhere in the schema; remembered on the node."""
+    if id(node) in seen:
+        return False
+    if "rules" not in node.cache:
+        inner = seen | {id(node)}
+        node.cache["rules"] = bool(node.rules) or any(has_rules(child, inner) for child in node.children())
+    return bool(node.cache["rules"])

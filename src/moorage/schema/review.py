@@ -18,10 +18,15 @@ from .kind import Kind
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """All complaints about one object, and what a person should know though it is admitted."""
+    """All complaints about one object, and what a person should know though it is admitted.
+
+    `kept` are structural complaints that ratcheting forgave: the value was stored already and did not change. The API
+    server says nothing of them (as kube-apiserver, which warns only of kept CEL rules); `lint` shows them.
+    """
 
     errors: tuple[FieldError, ...] = ()
     warnings: tuple[str, ...] = ()
+    kept: tuple[FieldError, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -29,7 +34,7 @@ class Verdict:
         return not self.errors
 
     def __add__(self, other: Verdict) -> Verdict:
-        return Verdict(self.errors + other.errors, self.warnings + other.warnings)
+        return Verdict(self.errors + other.errors, self.warnings + other.warnings, self.kept + other.kept)
 
 
 def verdict(errors: Iterable[FieldError] = (), warnings: Iterable[str] = ()) -> Verdict:

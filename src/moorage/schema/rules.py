@@ -12,29 +12,18 @@ from typing import Any, Final
 
 from moorage.core.meta import JsonObject
 
-from .cel import CelBudgetError, CelError
+from .cel import CelBudgetError, CelError, CelOverloadError
 from .celprogram import CompiledRule, compiled_rules
 from .celview import aligned, view
 from .fielderror import NO_VALUE, ErrorType, FieldError, invalid
 from .listtypes import key_of
-from .node import MISSING, Node
+from .node import MISSING, Node, has_rules
 from .review import Verdict
 from .sameness import same
 
 _OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 _REASONS: Final = {item.value: item for item in ErrorType}
 _LONGEST_MESSAGE: Final = 5 * 1024
-
-
-def has_rules(node: Node, seen: frozenset[int] = frozenset()) -> bool:
-    """Whether a rule stands anywhere in the schema; remembered on the node."""
-    if id(node) in seen:
-        return False
-    if "rules" not in node.cache:
-        inner = seen | {id(node)}
-        children = [*node.properties.values(), node.additional, node.items]
-        node.cache["rules"] = bool(node.rules) or any(has_rules(item, inner) for item in children if item is not None)
-    return bool(node.cache["rules"])
 
 
 @dataclass(slots=True)
@@ -127,6 +116,8 @@ def _run(rule: CompiledRule, node: Node, place: _Place, seen: dict[str, Any], wa
         walk.errors.append(invalid(place.path, node.type, f"call cost exceeds limit for rule: {rule.text}"))
         walk.errors.append(invalid(place.path, NO_VALUE, _OUT_OF_BUDGET))
         return None
+    except CelOverloadError as error:
+        return invalid(place.path, node.type, f"{error} for rule: {rule.label}")
     except CelError as error:
         return invalid(place.path, node.type, f"{error} evaluating rule: {rule.label}")
     if answer is True:
@@ -140,7 +131,8 @@ def _complaint(rule: CompiledRule, place: _Place, seen: dict[str, Any]) -> Field
     kind = _REASONS.get(rule.reason, ErrorType.INVALID)
     if rule.field_path:
         value = NO_VALUE
-    return FieldError(path, kind, _message(rule, seen), value)
+    detail = "" if kind is ErrorType.DUPLICATE else _message(rule, seen)
+    return FieldError(path, kind, detail, value)
 
 
 def _message(rule: CompiledRule, seen: dict[str, Any]) -> str:

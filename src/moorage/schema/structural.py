@@ -12,9 +12,10 @@ from typing import Any, Final
 from moorage.core.meta import JsonObject
 
 from .defaulting import apply_defaults
-from .fielderror import FieldError
+from .embedded import check_embedded, has_embedded
+from .fielderror import ErrorType, FieldError, invalid
 from .listtypes import check_lists, has_lists
-from .node import MISSING, Compiler, Node
+from .node import MISSING, Compiler, Node, has_rules
 from .prune import unknown_fields
 from .review import Verdict
 from .validate import Findings, validate
@@ -56,7 +57,7 @@ class Structural:
         apply_defaults(self.root, obj)
 
     def validate(self, obj: JsonObject, old: JsonObject | None = None, *, path: str = "") -> Verdict:
-        """Types, bounds, formats, enums, list types. A value that was stored before and is unchanged only warns.
+        """Types, bounds, formats, enums, list types. What was stored before and is unchanged is kept.
 
         Args:
             obj: the new object, pruned and defaulted.
@@ -66,8 +67,10 @@ class Structural:
         found = Findings()
         start = (None, path) if path else None
         validate(self.root, obj, MISSING if old is None else old, start, found)
+        if has_embedded(self.root):
+            check_embedded(self.root, obj, start, found.errors)
         found.errors += self._list_errors(obj, old, start)
-        return Verdict(tuple(found.errors), tuple(error.message for error in found.ratcheted))
+        return Verdict(tuple(found.errors), kept=tuple(found.ratcheted))
 
     def _list_errors(self, obj: JsonObject, old: JsonObject | None, start: Any) -> list[FieldError]:
         if not has_lists(self.root):
@@ -80,8 +83,39 @@ class Structural:
             return [] if stored else out
         return out
 
+    @property
+    def has_rules(self) -> bool:
+        """Whether the schema has CEL rules anywhere."""
+        return has_rules(self.root)
+
     def validate_rules(self, obj: JsonObject, old: JsonObject | None = None) -> Verdict:
         """Run the CEL rules of the schema; those that name `oldSelf` need `old`."""
-        from .rules import check_rules, has_rules
+        if not self.has_rules:
+            return Verdict()
+        from .rules import check_rules
 
-        return check_rules(self.root, obj, old) if has_rules(self.root) else Verdict()
+        return check_rules(self.root, obj, old)
+
+
+_BLOCKING: Final = frozenset(
+    {ErrorType.REQUIRED, ErrorType.NOT_SUPPORTED, ErrorType.TOO_LONG, ErrorType.TOO_MANY, ErrorType.TYPE_INVALID}
+)
+_UNCHECKED: Final = (
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation"
+)
+
+
+def check(structural: Structural, obj: JsonObject, old: JsonObject | None = None) -> Verdict:
+    """Structure, then rules, as kube-apiserver joins them: rules run only when the structure lets them.
+
+    Args:
+        obj: the new object, pruned and defaulted.
+        old: the stored object on an update.
+    """
+    found = structural.validate(obj, old)
+    if not structural.has_rules:
+        return found
+    if any(error.type in _BLOCKING for error in found.errors):
+        return Verdict((*found.errors, invalid("", None, _UNCHECKED)), found.warnings, found.kept)
+    return found + structural.validate_rules(obj, old)

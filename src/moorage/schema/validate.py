@@ -1,7 +1,7 @@
 """Structural validation: types, bounds, formats, required fields, and what stays as it was.
 
-Enters: a Node, a value, its stored form. Leaves: complaints, and warnings where an invalid value was stored already and
-did not change (ratcheting; spec/embedded.md, Points 4). It changes nothing.
+Enters: a Node, a value, its stored form. Leaves: complaints, apart from them those about values that were stored
+already and did not change (ratcheting; spec/embedded.md, Points 4). It changes nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NAMES: Final = {dict: "object", list: "array", str: "string", bool: "boolean", 
 
 @dataclass(slots=True)
 class Findings:
-    """What a walk found: errors, and errors that ratcheting turned into warnings."""
+    """What a walk found: errors, and errors that ratcheting forgives."""
 
     errors: list[FieldError] = field(default_factory=list)
     ratcheted: list[FieldError] = field(default_factory=list)
@@ -108,30 +108,39 @@ def _errors_of(node: Node, value: Any, path: Path) -> list[FieldError]:
     return found.errors
 
 
-def _closest(results: list[list[FieldError]]) -> list[FieldError]:
-    fewest = min(len(errors) for errors in results)
-    return next(errors for errors in results if len(errors) == fewest)
+def _closest(nodes: tuple[Node, ...], results: list[list[FieldError]], value: Any) -> list[FieldError]:
+    """The complaints of the alternative that fits best: most of its fields are there; the first of equals."""
+    scores = [_score(node, value) for node in nodes]
+    return results[scores.index(max(scores))]
+
+
+def _score(node: Node, value: Any) -> int:
+    if type(value) is not dict:
+        return 0
+    return sum(key in value for key in node.required) + sum(key in value for key in node.properties)
 
 
 def _check_junctors(node: Node, value: Any, path: Path, found: Findings) -> None:
     where = path_text(path)
     for group, part in (("all", node.all_of), ("any", node.any_of), ("one", node.one_of)):
         if part:
-            _check_group(group, [_errors_of(item, value, path) for item in part], where, found)
+            results = [_errors_of(item, value, path) for item in part]
+            _check_group((group, where, _closest(part, results, value)), results, found)
     if node.negated is not None and not _errors_of(node.negated, value, path):
         found.errors.append(invalid("", "", f'"{where}" must not validate the schema (not)'))
 
 
-def _check_group(group: str, results: list[list[FieldError]], where: str, found: Findings) -> None:
+def _check_group(about: tuple[str, str, list[FieldError]], results: list[list[FieldError]], found: Findings) -> None:
+    group, where, closest = about
     valid = sum(1 for errors in results if not errors)
     if group == "any" and not valid:
         found.errors.append(invalid("", "", f'"{where}" must validate at least one schema (anyOf)'))
-        found.errors += _closest(results)
+        found.errors += closest
     elif group == "one" and valid != 1:
         counted = f"Found {valid} valid alternatives" if valid else "Found none valid"
         text = f'"{where}" must validate one and only one schema (oneOf). {counted}'
         found.errors.append(invalid("", "", text))
-        found.errors += [] if valid else _closest(results)
+        found.errors += [] if valid else closest
     elif group == "all" and valid != len(results):
         found.errors += [error for errors in results for error in errors]
         text = f'"{where}" must validate all the schemas (allOf){"" if valid else ". None validated"}'
