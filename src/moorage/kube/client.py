@@ -10,7 +10,7 @@ Enters: a ResourceType with dicts, or a schema Kind with its models. Leaves: the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from types import TracebackType
@@ -26,7 +26,7 @@ from moorage.schema.model import Resource
 from .config import Connection
 from .errors import ConnectionFailed, error_of
 from .transport import BROKEN, Limits, Request, Transport
-from .watch import Patience, Scope, WatchEvent, scope, stream
+from .watch import Patience, Scope, WatchEvent, abort, scope, stream
 
 R = TypeVar("R", bound=Resource)
 T = TypeVar("T")
@@ -162,14 +162,14 @@ class Client:
 
     def watch(
         self, rt: ResourceType | Kind[Any], namespace: str = "", *, since: str = "", labels: str = "", fields: str = ""
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent, None]:
         """Events of one connection from `since`; ends when the server closes it or it falls silent.
 
         `watch.follow` goes on after that. Raises `Expired` on 410 and on ERROR events.
         """
         return self.watch_scope(scope(_resource(rt), namespace, labels=labels, fields=fields), since)
 
-    def watch_scope(self, wanted: Scope, since: str) -> AsyncIterator[WatchEvent]:
+    def watch_scope(self, wanted: Scope, since: str) -> AsyncGenerator[WatchEvent, None]:
         """`watch` for a Scope."""
         self.calls["WATCH", wanted.resource.plural] += 1
         return stream(self._transport, wanted, since, self.patience)
@@ -318,13 +318,8 @@ class Client:
             async with await self._transport.send(request, timeout) as response:
                 if response.status >= 400:
                     raise error_of(response.status, await response.json(content_type=None))
-                rest = b""
-                async for chunk in response.content.iter_any():
-                    *whole, rest = (rest + chunk).split(b"\n")
-                    for line in whole:
-                        yield line.decode(errors="replace")
-                if rest:
-                    yield rest.decode(errors="replace")
+                async for line in _text_lines(response):
+                    yield line
         except BROKEN as error:
             raise ConnectionFailed(self.connection.server, str(error) or "the log ended early") from error
 
@@ -337,6 +332,19 @@ class Client:
         if request.method in ("POST", "PUT", "PATCH") and "fieldManager" not in request.query:
             request = replace(request, query={**request.query, "fieldManager": self.field_manager})
         return await self._call(request)
+
+
+async def _text_lines(response: aiohttp.ClientResponse) -> AsyncIterator[str]:
+    rest = b""
+    try:
+        async for chunk in response.content.iter_any():
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                yield line.decode(errors="replace")
+    finally:
+        abort(response)
+    if rest:
+        yield rest.decode(errors="replace")
 
 
 def _resource(rt: ResourceType | Kind[Any]) -> ResourceType:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -70,7 +71,9 @@ class Patience:
     backoff: Backoff = _UNHURRIED
 
 
-async def stream(transport: Transport, scope: Scope, since: str, patience: Patience) -> AsyncIterator[WatchEvent]:
+async def stream(
+    transport: Transport, scope: Scope, since: str, patience: Patience
+) -> AsyncGenerator[WatchEvent, None]:
     """The events of one connection; ends when the server closes it, the line breaks or falls silent.
 
     Raises:
@@ -92,8 +95,11 @@ async def stream(transport: Transport, scope: Scope, since: str, patience: Patie
     async with response:
         if response.status >= 400:
             raise await _refusal(transport, response)
-        async for line in _lines(response):
-            yield _event(line)
+        try:
+            async for line in _lines(response):
+                yield _event(line)
+        finally:
+            abort(response)
 
 
 async def _refusal(transport: Transport, response: aiohttp.ClientResponse) -> Exception:
@@ -106,7 +112,7 @@ async def _refusal(transport: Transport, response: aiohttp.ClientResponse) -> Ex
     return error_of(response.status, body)
 
 
-async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
     """Whole lines of any length; a line that the server did not finish is dropped, its event comes again."""
     rest = bytearray()
     try:
@@ -120,6 +126,13 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
                         yield bytes(line)
     except BROKEN:
         return
+
+
+def abort(response: aiohttp.ClientResponse) -> None:
+    """Drop the connection of an unfinished stream at once: nobody waits for a farewell that a dead peer never sends."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
 
 
 def _event(line: bytes) -> WatchEvent:
@@ -140,7 +153,7 @@ async def follow(
     *,
     trouble: Callable[[Exception], None] = lambda _: None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> AsyncIterator[WatchEvent]:
+) -> AsyncGenerator[WatchEvent, None]:
     """Events for ever, each connection going on where the one before ended; `trouble` hears of each failure.
 
     Raises:
@@ -151,10 +164,11 @@ async def follow(
     while True:
         began = since
         try:
-            async for event in client.watch_scope(scope, since):
-                since = event.resource_version or since
-                failures = 0
-                yield event
+            async with aclosing(client.watch_scope(scope, since)) as events:
+                async for event in events:
+                    since = event.resource_version or since
+                    failures = 0
+                    yield event
         except (ConnectionFailed, ServerError, TooManyRequests, Forbidden, Unauthorized) as error:
             failures += 1
             trouble(error)

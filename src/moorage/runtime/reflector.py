@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterable
+from contextlib import aclosing
 from typing import Any
 
 import structlog
@@ -113,8 +114,9 @@ class Reflector:
             try:
                 since = await self._list()
                 failures = 0
-                async for event in follow(self._client, self._scope, since, trouble=self._trouble):
-                    self._take(event)
+                async with aclosing(follow(self._client, self._scope, since, trouble=self._trouble)) as events:
+                    async for event in events:
+                        self._take(event)
             except Expired as error:
                 _log.info("watch expired, listing again", resource=self.resource.group_resource, why=error.message)
             except NotFound as error:
