@@ -19,6 +19,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
+from aiohttp.abc import AbstractResolver
+
 from moorage.core.meta import Key
 from moorage.core.outcome import Outcome
 from moorage.kube.client import Client
@@ -86,7 +88,11 @@ async def _one_life(drive: Callable[[Env, Fence], Awaitable[None]], env: Env, fe
 
 @contextlib.asynccontextmanager
 async def cached_world(
-    client: Client, rooms: Sequence[Room[Any, Any]], fence: Callable[[], None] = lambda: None
+    client: Client,
+    rooms: Sequence[Room[Any, Any]],
+    fence: Callable[[], None] = lambda: None,
+    *,
+    resolver: AbstractResolver | None = None,
 ) -> AsyncIterator[World]:
     """A World with synced reflectors of all that the rooms watch, and no controllers: tests call walks themselves."""
     types = {room.kind.resource for room in rooms}
@@ -100,7 +106,7 @@ async def cached_world(
     try:
         for item in reflectors.values():
             await item.synced.wait()
-        async with Sessions(fence=fence) as http:
+        async with Sessions(fence=fence, resolver=resolver) as http:
             yield World(client.fenced(fence), Caches(reflectors), http, leading=fence)
     finally:
         for task in tasks:

@@ -15,6 +15,8 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 
 TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=5.0)
+ASKING = "asking"
+"""`trace_request_ctx` of a POST that changes nothing a person would miss, such as a login: the fence lets it pass."""
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -43,8 +45,8 @@ def session(
 
 
 def _fencing(fence: Callable[[], None]) -> aiohttp.TraceConfig:
-    async def before(_: aiohttp.ClientSession, __: SimpleNamespace, start: aiohttp.TraceRequestStartParams) -> None:
-        if start.method not in _READING:
+    async def before(_: aiohttp.ClientSession, ctx: SimpleNamespace, start: aiohttp.TraceRequestStartParams) -> None:
+        if start.method not in _READING and ctx.trace_request_ctx != ASKING:
             fence()
 
     tracing = aiohttp.TraceConfig()
