@@ -19,6 +19,7 @@ import aiohttp
 
 from moorage.core.meta import JsonObject
 from moorage.core.secret import SecretText
+from moorage.net.sessions import ASKING
 
 from .identity_errors import Conflict, IdentityError, Nonsense, NotFound, Unauthorized, Unreachable, clean, error_of
 from .identity_tokens import Login, Token, Tokens
@@ -173,10 +174,11 @@ class Identity:
         self.calls[method if token else "login"] += 1
         headers = {"Accept": "application/json"} | ({"X-Auth-Token": token.text.reveal()} if token else {})
         url = f"{self._login.url}{path}"
+        options: dict[str, Any] = {"timeout": TIMEOUT, "allow_redirects": False, "headers": headers}
+        if token is None:
+            options["trace_request_ctx"] = ASKING
         try:
-            async with self._session.request(
-                method, url, params=params, json=body, headers=headers, timeout=TIMEOUT, allow_redirects=False
-            ) as response:
+            async with self._session.request(method, url, params=params, json=body, **options) as response:
                 return _Answer(response.status, response.headers, await _json(response))
         except TimeoutError:
             raise Unreachable(f"{method} {path}", "Keystone did not answer in time") from None

@@ -15,13 +15,8 @@ from moorage.runtime.world import World
 from .seen import CreateDomain, DeleteDomain, DisableDomain, Failure, Lookup, Plan, Seen, UpdateDomain
 
 
-async def apply(world: World, seen: Seen, plan: Plan) -> Seen:
-    """Perform one plan.
-
-    Raises:
-        MoorageError: this process does not lead any more.
-    """
-    world.leading()
+async def apply(_world: World, seen: Seen, plan: Plan) -> Seen:
+    """Perform one plan. The session of the client is fenced by leadership."""
     assert seen.identity is not None, "decide plans nothing without a client"
     try:
         return await _perform(seen, seen.identity, plan)
