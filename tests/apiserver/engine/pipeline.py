@@ -27,7 +27,11 @@ NOW = "2020-01-01T00:00:00Z"
 
 
 class Refused(Exception):
-    """The engine said no: what stands in the answer's message."""
+    """The engine said no: what stands in the answer's message; causes where a validation refused."""
+
+    def __init__(self, message: str, causes: Sequence[JsonObject] = ()) -> None:
+        self.causes = causes
+        super().__init__(message)
 
 
 @cache
@@ -150,6 +154,8 @@ class Engine:
             return made
         if self.old is None:
             obj["metadata"].setdefault("uid", self.step["answer"].get("metadata", {}).get("uid", ""))
+            if self.rt.namespaced:
+                obj["metadata"].setdefault("namespace", self.path.split("/namespaces/")[1].split("/")[0])
             prepare_create(self.rt, obj)
         elif self.subresource == "status":
             prepare_status(self.rt, obj, self.old)
@@ -157,7 +163,7 @@ class Engine:
             prepare_update(self.rt, obj, self.old)
         errors: list[FieldError] = validate_builtin(self.rt, obj, self.old)
         if errors:
-            raise Refused(invalid_message(self.rt, obj, errors))
+            raise Refused(invalid_message(self.rt, obj, errors), [error.cause() for error in errors])
         return obj
 
     def _custom_status(self, obj: JsonObject) -> JsonObject:

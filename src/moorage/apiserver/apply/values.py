@@ -137,7 +137,11 @@ def _merge_list(node: TypeNode, live: Any, applied: Any, path: Path) -> list[Any
 
 
 def remove(node: TypeNode, value: Any, gone: FieldSet, path: Path = ()) -> Any:
-    """The value without the fields of a set; a map or list of which nothing is left becomes null, as on Kubernetes."""
+    """The value without the fields of a set.
+
+    A map or list of which nothing is left stays, empty. (Kubernetes makes it null, and then refuses its own result for a
+    custom resource, although the other owner of the empty map changed nothing.)
+    """
     shape = shape_of(node, value)
     if not value or not gone or is_one_value(node, shape):
         return value
@@ -148,14 +152,14 @@ def remove(node: TypeNode, value: Any, gone: FieldSet, path: Path = ()) -> Any:
             if element not in gone.members:
                 deeper = gone.children.get(element)
                 kept[name] = below if deeper is None else remove(node.child(name), below, deeper, (*path, element))
-        return kept or None
+        return kept
     items = []
     for item in value:
         element = item_element(node, item, path)
         if element not in gone.members:
             deeper = gone.children.get(element)
             items.append(item if deeper is None else remove(node.item, item, deeper, (*path, element)))
-    return items or None
+    return items
 
 
 def with_named(node: TypeNode, fields: FieldSet) -> FieldSet:

@@ -10,21 +10,24 @@ from typing import Any, Final
 
 from moorage.core.meta import JsonObject
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _TEXT_MAPS: Final = frozenset(
     {"labels", "annotations", "matchLabels", "data", "stringData", "nodeSelector", "parameters"}
 )
 _MAPS: Final = _TEXT_MAPS | {"binaryData", "limits", "requests", "capacity", "hard", "used", "overhead", "extra"}
-_FLAGS: Final = frozenset(
-    "hostNetwork hostPID hostIPC stdin stdinOnce tty readOnly paused publishNotReadyAddresses".split()
-)
-_NUMBERS: Final = frozenset(
+_FLAGS: Final = _words("hostNetwork hostPID hostIPC stdin stdinOnce tty readOnly paused publishNotReadyAddresses")
+_NUMBERS: Final = _words(
     "minReadySeconds hostPort initialDelaySeconds nodePort healthCheckNodePort count observedGeneration updatedReplicas "
-    "readyReplicas availableReplicas unavailableReplicas fullyLabeledReplicas active succeeded failed".split()
+    "readyReplicas availableReplicas unavailableReplicas fullyLabeledReplicas active succeeded failed"
 )
-_TEXTS: Final = frozenset(
+_TEXTS: Final = _words(
     "value subPath subPathExpr serviceAccountName serviceAccount nodeName hostname subdomain workingDir medium hostIP podIP "
     "generateName priorityClassName clusterIP externalName loadBalancerIP image imagePullPolicy restartPolicy dnsPolicy type "
-    "protocol sessionAffinity schedulerName terminationMessagePath terminationMessagePolicy selfLink phase".split()
+    "protocol sessionAffinity schedulerName terminationMessagePath terminationMessagePolicy selfLink phase"
 )
 _KEPT_LISTS: Final = frozenset({"rules", "verbs", "containers", "versions", "admissionReviewVersions"})
 _KEPT_TEXT_PARENTS: Final = frozenset({"hostPath"})
