@@ -10,6 +10,7 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,7 @@ class Machine:
     namespace: str
     told: list[Event] = field(default_factory=list)
     jobs_fail: bool = False
+    later: timedelta = timedelta()
     pods_ready: bool = True
 
     @property
@@ -123,6 +125,7 @@ class Machine:
         async with cached_world(self.client, [ours], guard) as world:
             await world.http.close()
             world.http = Sessions(resolver=ToStub(self.stub.port))
+            world.clock = lambda: datetime.now(UTC) + self.later
             try:
                 for _ in range(30):
                     await passes(ours, world, self.key, told=self.told)
@@ -184,7 +187,8 @@ def _version(obj: JsonObject | None) -> int:
 
 def _ended(*, failed: bool) -> JsonObject:
     """The status of a Job that ended, as kube-apiserver admits it."""
-    common = {"status": "True", "lastTransitionTime": BORN, "lastProbeTime": BORN, "reason": "x", "message": "x"}
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    common = {"status": "True", "lastTransitionTime": now, "lastProbeTime": now, "reason": "x", "message": "x"}
     if failed:
         kinds = ("FailureTarget", "Failed")
         return {"startTime": BORN, "failed": 1, "conditions": [{**common, "type": kind} for kind in kinds]}

@@ -15,9 +15,10 @@ from moorage.runtime.world import World
 from .seen import CreateDomain, DeleteDomain, DisableDomain, Failure, Lookup, Plan, Seen, UpdateDomain
 
 
-async def apply(_world: World, seen: Seen, plan: Plan) -> Seen:
+async def apply(world: World, seen: Seen, plan: Plan) -> Seen:
     """Perform one plan. The session of the client is fenced by leadership."""
     assert seen.identity is not None, "decide plans nothing without a client"
+    world.wrote()
     try:
         return await _perform(seen, seen.identity, plan)
     except IdentityError as error:

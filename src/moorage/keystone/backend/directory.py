@@ -8,17 +8,18 @@ kept for a while, so a pass over an unchanged backend asks nothing.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
 from ldap3 import BASE, LEVEL, NONE, SIMPLE, SUBTREE, Connection, Server, Tls
-from ldap3.core.exceptions import LDAPException, LDAPNoSuchObjectResult, LDAPOperationResult, LDAPSocketOpenError
+from ldap3.core.exceptions import LDAPException, LDAPNoSuchObjectResult, LDAPOperationResult
 
 from moorage.core.meta import Key
 from moorage.core.secret import SecretText
@@ -87,26 +88,24 @@ def probe(target: Target) -> Directory:
 def _probe(target: Target, url: str) -> Directory:
     stage = "AddressUnreachable"
     try:
-        connection = _connection(target, url)
-        try:
-            connection.open(read_server_info=False)
-            stage = "TLSFailed"
+        server = _server(target, url)
+        socket.create_connection((server.host, server.port), CONNECT_TIMEOUT).close()
+        stage = "TLSFailed" if server.ssl else "AddressUnreachable"
+        with _connected(server, target) as connection:
             if target.start_tls:
+                stage = "TLSFailed"
                 connection.start_tls(read_server_info=False)
             stage = "BindFailed"
             connection.bind(read_server_info=False)
             stage = "SearchFailed"
             return _search(connection, target)
-        finally:
-            with suppress(LDAPException, OSError):
-                connection.unbind()
     except LDAPNoSuchObjectResult:
         return Directory("False", "BaseDNNotFound", f"{url}: base DN {target.base} does not exist, or may not be read")
     except (LDAPException, OSError, ValueError) as error:
-        return Directory("False", _stage_of(error, stage), f"{url}: {_sentence(error, target)}")
+        return Directory("False", stage, f"{url}: {_sentence(error, target)}")
 
 
-def _connection(target: Target, url: str) -> Connection:
+def _server(target: Target, url: str) -> Server:
     parts = urlsplit(url)
     host, secure = parts.hostname or "", parts.scheme == "ldaps"
     tls = Tls(
@@ -115,7 +114,7 @@ def _connection(target: Target, url: str) -> Connection:
         valid_names=[host],
         sni=host,
     )
-    server = Server(
+    return Server(
         dict(target.addresses).get(host, host),
         port=parts.port or (636 if secure else 389),
         use_ssl=secure,
@@ -123,7 +122,12 @@ def _connection(target: Target, url: str) -> Connection:
         get_info=NONE,
         connect_timeout=CONNECT_TIMEOUT,
     )
-    return Connection(
+
+
+@contextmanager
+def _connected(server: Server, target: Target) -> Iterator[Connection]:
+    """An open connection, not yet bound; its socket is closed whatever happens, which the library does not see to."""
+    connection = Connection(
         server,
         target.user,
         target.password.reveal(),
@@ -132,6 +136,15 @@ def _connection(target: Target, url: str) -> Connection:
         raise_exceptions=True,
         read_only=True,
     )
+    try:
+        connection.open(read_server_info=False)
+        yield connection
+    finally:
+        used = connection.socket
+        with suppress(LDAPException, OSError):
+            connection.unbind()
+        if used is not None:
+            used.close()
 
 
 def _search(connection: Connection, target: Target) -> Directory:
@@ -148,16 +161,11 @@ def _search(connection: Connection, target: Target) -> Directory:
     return Directory("True", "DirectoryAnswers", f"bind works and {many} {users} stand below {target.base}")
 
 
-def _stage_of(error: Exception, stage: str) -> str:
-    wrapped = isinstance(error, LDAPSocketOpenError) and "ssl" in str(error).lower()
-    return "TLSFailed" if wrapped else stage
-
-
 def _sentence(error: Exception, target: Target) -> str:
     if isinstance(error, LDAPOperationResult):
         text = f"{error.description} {error.message or ''}".strip()
     else:
-        text = str(error) or type(error).__name__
+        text = getattr(error, "strerror", "") or str(error) or type(error).__name__
     return clean(text, (target.password.reveal(),))
 
 
