@@ -103,6 +103,8 @@ class Transport:
         if self._session is not None:
             await self._session.close()
             self._session = None
+            for _ in range(3):  # aborted TLS connections hand back their sockets in the next turns of the loop
+                await asyncio.sleep(0)
 
     async def json(self, request: Request) -> Any:
         """The decoded answer; None for an empty one.

@@ -89,7 +89,7 @@ async def stream(
     limits = transport.limits
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=limits.connect, sock_read=patience.silence)
     try:
-        response = await transport.send(request, timeout)
+        response = await _opened(transport, request, timeout)
     except BROKEN as error:
         raise ConnectionFailed(transport.connection.server, str(error) or "no answer in time") from error
     async with response:
@@ -100,6 +100,21 @@ async def stream(
                 yield _event(line)
         finally:
             abort(response)
+
+
+async def _opened(transport: Transport, request: Request, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    """The response. A watch that is cancelled while it connects ends its attempt first, for a second at most: asyncio
+    forgets the socket of a TLS handshake that is cancelled before it began."""
+    attempt = asyncio.ensure_future(transport.send(request, timeout))
+    try:
+        return await asyncio.shield(attempt)
+    except asyncio.CancelledError:
+        await asyncio.wait({attempt}, timeout=1.0)
+        if not attempt.done():
+            attempt.cancel()
+        elif not attempt.cancelled() and attempt.exception() is None:
+            abort(attempt.result())
+        raise
 
 
 async def _refusal(transport: Transport, response: aiohttp.ClientResponse) -> Exception:

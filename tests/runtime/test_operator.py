@@ -1,0 +1,277 @@
+"""The operator as a whole, on the embedded API server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import aiohttp
+import pytest
+from tests.crashpoints import Fence, Killed
+
+from moorage.core.backoff import Backoff
+from moorage.core.meta import JsonObject, Key
+from moorage.core.outcome import Done, Outcome
+from moorage.kube.client import Client
+from moorage.kube.resources import CONFIG_MAPS, CORE_EVENTS, LEASES
+from moorage.runtime.controller import Pace
+from moorage.runtime.lease import Terms
+from moorage.runtime.operator import Leadership, Operator, Options
+from moorage.runtime.room import Index, Room, Watch, by_index
+
+from .conftest import find, until
+from .widget import ROOM, WIDGETS, widget
+
+QUICK = Pace(backoff=Backoff(base=0.01, cap=0.05))
+
+
+@contextlib.asynccontextmanager
+async def operating(
+    client: Client, rooms: Sequence[Room[Any, Any]] = (ROOM,), options: Options | None = None
+) -> AsyncIterator[Operator]:
+    operator, stop = Operator(rooms, client, options or Options(pace=QUICK)), asyncio.Event()
+    task = asyncio.create_task(operator.run(stop))
+    try:
+        await until(lambda: operator.working.is_set() or task.done())
+        yield operator
+    finally:
+        stop.set()
+        await task
+
+
+async def ready(client: Client, name: str) -> bool:
+    conditions = ((await client.get(WIDGETS, Key("default", name))).get("status") or {}).get("conditions") or []
+    return any(item["status"] == "True" for item in conditions)
+
+
+async def test_many_objects_become_ready_and_go(client: Client) -> None:
+    """Attach and detach, with events; what is left is nothing."""
+    names = [f"w{number}" for number in range(20)]
+    async with operating(client):
+        await asyncio.gather(*(client.create(WIDGETS, widget(name)) for name in names))
+        for name in names:
+            await until(lambda: ready(client, name))  # noqa: B023
+        await asyncio.gather(*(client.delete(WIDGETS, Key("default", name)) for name in names))
+        await until(lambda: _none_left(client))
+    assert not [obj for obj in (await client.list(CONFIG_MAPS)).items if obj["metadata"]["name"].endswith("-child")]
+
+
+async def _none_left(client: Client) -> bool:
+    return not (await client.list(WIDGETS)).items
+
+
+async def test_requests_per_converged_object_are_finalizer_child_and_status(client: Client) -> None:
+    """Nothing else is written, Events apart."""
+    async with operating(client) as operator:
+        await client.create(WIDGETS, widget("w"))
+        await until(lambda: ready(client, "w"))
+        await until(lambda: not operator.controllers["widget"].queue.working())
+    writes = {call: count for call, count in client.calls.items() if call[0] not in ("GET", "WATCH")}
+    assert writes.pop(("POST", "events")) == 1
+    assert writes == {
+        ("POST", "widgets"): 1,
+        ("PATCH", "widgets"): 1,
+        ("PATCH", "configmaps"): 1,
+        ("PATCH", "widgets/status"): 1,
+    }
+
+
+async def test_a_deleted_child_comes_back(client: Client) -> None:
+    """The watch on children wakes the owner."""
+    async with operating(client):
+        await client.create(WIDGETS, widget("w"))
+        await until(lambda: ready(client, "w"))
+        await client.delete(CONFIG_MAPS, Key("default", "w-child"))
+        await until(lambda: find(client, CONFIG_MAPS, "w-child"))
+
+
+async def test_a_secondary_watch_wakes_through_an_index(client: Client) -> None:
+    """An object that somebody names wakes those that name it, and nobody else."""
+    passes: list[str] = []
+
+    async def observe(world: Any, key: Key) -> str | None:
+        passes.append(key.name)
+        return key.name
+
+    def decide(_seen: str) -> Outcome:
+        return Done()
+
+    async def apply(_world: Any, seen: str, _plan: Any) -> str:
+        return seen
+
+    index = Index(WIDGETS, "by-color", lambda obj: [obj["spec"].get("color", "")])
+    watch = Watch(CONFIG_MAPS, by_index(WIDGETS, "by-color", lambda obj: str(obj["metadata"]["name"])))
+    room: Room[str, Any] = replace(
+        ROOM, observe=observe, decide=decide, apply=apply, report=_nothing, watches=(watch,), indices=(index,)
+    )
+    for name, color in (("a", "red"), ("b", "blue")):
+        obj = widget(name)
+        obj["spec"]["color"] = color
+        await client.create(WIDGETS, obj)
+    async with operating(client, [room]) as operator:
+        await until(lambda: {"a", "b"} <= set(passes))
+        await until(lambda: not operator.controllers["widget"].queue.working())
+        passes.clear()
+        await client.create(CONFIG_MAPS, {"metadata": {"name": "red", "namespace": "default"}})
+        await until(lambda: passes)
+        assert set(passes) == {"a"}
+
+
+def _nothing(_seen: Any, _outcome: Outcome) -> Any:
+    from moorage.runtime.room import Report
+
+    return Report()
+
+
+async def test_a_bug_in_one_object_backs_off_and_harms_no_sibling(client: Client) -> None:
+    """Exceptions become a metric, a log line and back-off: no condition, no crash."""
+    async with operating(client) as operator:
+        await client.create(WIDGETS, widget("bad", "bug"))
+        await client.create(WIDGETS, widget("good"))
+        await until(lambda: ready(client, "good"))
+        await until(lambda: operator.controllers["widget"].queue.failures(Key("default", "bad")) >= 3)
+        text = operator.metrics.text().decode()
+        assert 'controller_runtime_reconcile_errors_total{controller="widget"}' in text
+        assert 'workqueue_retries_total{name="widget"}' in text
+        assert "conditions" not in ((await client.get(WIDGETS, Key("default", "bad"))).get("status") or {})
+
+
+async def test_waiting_comes_again_after_its_time(client: Client) -> None:
+    """`Waiting(after=...)` is a promise of the queue."""
+    async with operating(client) as operator:
+        await client.create(WIDGETS, widget("w", "wait"))
+        await until(lambda: 'result="requeue_after"} 3' in operator.metrics.text().decode())
+
+
+async def test_resync_looks_at_everything_again(client: Client) -> None:
+    """Without any event."""
+    await client.create(WIDGETS, widget("w", "stall"))
+    async with operating(client, options=Options(pace=replace(QUICK, resync=0.05))) as operator:
+        await until(lambda: _successes(operator) >= 5)
+
+
+def _successes(operator: Operator) -> float:
+    metric = operator.metrics.reconciles.labels("widget", "success")
+    return float(metric._value.get())
+
+
+def leading(name: str, quick: bool = True) -> Options:
+    terms = Terms(duration=1.5, deadline=1.0, retry=0.1) if quick else Terms()
+    return Options(pace=QUICK, leadership=Leadership(Key("default", "moorage"), name, terms), grace=5)
+
+
+async def test_of_two_operators_one_works_and_the_other_follows_it(client: Client) -> None:
+    """A graceful stop hands leadership over; the follower goes on with what is new."""
+    async with operating(client, options=leading("first")):
+        follower, stop = Operator([ROOM], client, leading("second")), asyncio.Event()
+        task = asyncio.create_task(follower.run(stop))
+        await client.create(WIDGETS, widget("w"))
+        await until(lambda: ready(client, "w"))
+        assert not follower.working.is_set()
+        assert b'leader_election_master_status{name="moorage"} 0.0' in follower.metrics.text()
+    await client.create(WIDGETS, widget("x"))
+    await until(lambda: ready(client, "x"))
+    assert follower.working.is_set()
+    stop.set()
+    await task
+    assert (await client.get(LEASES, Key("default", "moorage")))["spec"].get("holderIdentity", "") == ""
+
+
+@pytest.mark.case("B76")
+async def test_a_killed_operator_is_replaced_by_the_next_one(client: Client) -> None:
+    """Killed between two writes: the next process ends what was begun."""
+    fence = Fence(1)
+    await client.create(WIDGETS, widget("w"))
+    doomed = asyncio.create_task(Operator([ROOM], client.fenced(fence), Options(pace=QUICK)).run(asyncio.Event()))
+    await fence.killed.wait()
+    doomed.cancel()
+    await asyncio.gather(doomed, return_exceptions=True)
+    assert await find(client, CONFIG_MAPS, "w-child") is None
+    async with operating(client):
+        await until(lambda: ready(client, "w"))
+    assert Killed is not None
+
+
+async def test_stop_lets_a_pass_end(client: Client) -> None:
+    """What a worker holds is finished; what waits is left for the next process."""
+    began, go = asyncio.Event(), asyncio.Event()
+
+    async def observe(world: Any, key: Key) -> Any:
+        began.set()
+        await go.wait()
+        return await ROOM.observe(world, key)
+
+    slow = replace(ROOM, observe=observe)
+    await client.create(WIDGETS, widget("w"))
+    operator, stop = Operator([slow], client, Options(pace=QUICK)), asyncio.Event()
+    task = asyncio.create_task(operator.run(stop))
+    await began.wait()
+    stop.set()
+    asyncio.get_running_loop().call_later(0.05, go.set)
+    await task
+    assert await ready(client, "w")
+
+
+async def test_health_and_metrics_answer(client: Client) -> None:
+    """healthz, readyz and metrics, with the names that controller-runtime users know."""
+    options = Options(pace=QUICK, health_bind="127.0.0.1:0", metrics_bind="127.0.0.1:0")
+    operator = Operator([ROOM], client, options)
+    [listener] = operator._listeners()
+    await listener.start()
+    base = f"http://127.0.0.1:{listener.port}"
+    async with aiohttp.ClientSession() as session:
+        assert await _get(session, f"{base}/healthz") == (200, "ok\n")
+        status, text = await _get(session, f"{base}/readyz")
+        assert status == 500
+        assert "widgets.test.moorage.internal" in text
+        assert (await _get(session, f"{base}/metrics"))[0] == 200
+        assert (await _get(session, f"{base}/nothing"))[0] == 404
+    await listener.stop()
+    async with operating(client) as working:
+        text = working.metrics.text().decode()
+    for name in (
+        "controller_runtime_reconcile_total", "controller_runtime_reconcile_errors_total",
+        "controller_runtime_reconcile_time_seconds", "controller_runtime_active_workers",
+        "controller_runtime_max_concurrent_reconciles", "workqueue_depth", "workqueue_adds_total",
+        "workqueue_queue_duration_seconds", "workqueue_work_duration_seconds", "workqueue_retries_total",
+        "workqueue_unfinished_work_seconds", "workqueue_longest_running_processor_seconds", "rest_client_requests_total",
+        "leader_election_master_status",
+    ):  # fmt: skip
+        assert f"# TYPE {name} " in text, name
+
+
+async def _get(session: aiohttp.ClientSession, url: str) -> tuple[int, str]:
+    async with session.get(url) as response:
+        return response.status, await response.text()
+
+
+async def test_services_resolve_in_one_machine_mode(client: Client) -> None:
+    """`<service>.<namespace>.svc` is the Service's ClusterIP, in our own HTTP sessions too."""
+    from moorage.kube.resources import SERVICES
+
+    made: JsonObject = await client.create(
+        SERVICES, {"metadata": {"name": "keystone", "namespace": "default"}, "spec": {"ports": [{"port": 5000}]}}
+    )
+    try:
+        async with operating(client, options=Options(pace=QUICK, local=True)) as operator:
+            await until(lambda: operator._cluster_ip("default", "keystone"))
+            assert operator._cluster_ip("default", "keystone") == made["spec"]["clusterIP"]
+            assert operator._cluster_ip("default", "other") is None
+    finally:
+        await client.delete(SERVICES, Key("default", "keystone"))
+
+
+async def test_events_of_a_pass_are_written_with_a_count(client: Client) -> None:
+    """One Event for one message; telling it again counts up, after a restart too."""
+    for _ in range(2):
+        async with operating(client):
+            await client.create(WIDGETS, widget("w"))
+            await until(lambda: ready(client, "w"))
+            await client.delete(WIDGETS, Key("default", "w"))
+            await until(lambda: _none_left(client))
+    events = [obj for obj in (await client.list(CORE_EVENTS, "default")).items if obj["involvedObject"]["name"] == "w"]
+    assert sorted(obj["reason"] for obj in events) == ["Applied", "Applied", "Removed", "Removed"]
+    assert {obj["count"] for obj in events} == {1}
