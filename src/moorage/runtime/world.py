@@ -89,6 +89,7 @@ class World:
         http: sessions for other servers (Keystone, LDAP needs none); they resolve Services in one-machine mode.
         local: one-machine mode.
         leading: raises when this process may not write (any more); rooms ask it before they write to other servers.
+        wrote: called by rooms when they write to another server, so that the pass tells of it.
     """
 
     client: Client
@@ -97,6 +98,7 @@ class World:
     local: bool = False
     clock: Callable[[], datetime] = _utc_now
     leading: Callable[[], None] = lambda: None
+    wrote: Callable[[], None] = lambda: None
     _settled: dict[tuple[ResourceType, Key], tuple[str, str]] = field(default_factory=dict, init=False, repr=False)
 
     def now(self) -> datetime:
@@ -107,6 +109,7 @@ class World:
         """The same world, whose writes ask `guard` too."""
         twin = copy.copy(self)
         twin.client = self.client.fenced(guard)
+        twin.wrote = guard
         return twin
 
     # --- children
