@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moorage.core.errors import EnvironmentError_
-from moorage.node.images.recipe import PythonPart, Recipe
+from moorage.node.images.recipe import PythonPart, Loaded
 
 Progress = Callable[[str], None]
 
@@ -37,7 +37,7 @@ class ImageBuildError(EnvironmentError_):
 class Build:
     """One build: the work folder belongs to it alone."""
 
-    recipe: Recipe
+    recipe: Loaded
     work: Path
     progress: Progress
 
@@ -99,7 +99,9 @@ class Build:
                 (self.root / name).symlink_to(os.readlink(f"/{name}"))
         for name in _HOST_ETC:
             _copy_in(Path("/etc") / name, self.root / "etc" / name)
-        (self.root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/usr/sbin/nologin\n")
+        (self.root / "etc/passwd").write_text(
+            "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/usr/sbin/nologin\n"
+        )
         (self.root / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
 
     async def _python(self) -> None:
@@ -165,7 +167,9 @@ class Build:
             await process.wait()
             raise
         if code not in accept:
-            raise ImageBuildError(f"image {self.recipe.reference}", f"{Path(command[0]).name} failed: {' | '.join(last)}")
+            raise ImageBuildError(
+                f"image {self.recipe.reference}", f"{Path(command[0]).name} failed: {' | '.join(last)}"
+            )
 
 
 async def _debian_sources(suite: str) -> str:
@@ -180,7 +184,7 @@ async def _debian_sources(suite: str) -> str:
     return "\n".join(dict.fromkeys(found)) + "\n"
 
 
-def _python_part(recipe: Recipe) -> PythonPart:
+def _python_part(recipe: Loaded) -> PythonPart:
     assert recipe.file.python is not None
     return recipe.file.python
 

@@ -1,6 +1,6 @@
 """An image's recipe, read from `image.toml`.
 
-Enters: the folder of a recipe. Leaves: a frozen `Recipe` and the digest by which its root filesystem is cached.
+Enters: the folder of a recipe. Leaves: a frozen `Loaded` and the digest by which its root filesystem is cached.
 It must not build anything.
 
 Kinds of recipes:
@@ -67,7 +67,7 @@ class RecipeFile(_Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class Loaded:
     """A recipe and where it lives. `digest`: sixteen hex digits over everything that shapes the tree."""
 
     file: RecipeFile
@@ -86,7 +86,7 @@ class Recipe:
         return f"{self.file.name.replace('/', '-')}-{self.digest}"
 
 
-def load(folder: Path) -> Recipe:
+def load(folder: Path) -> Loaded:
     """The recipe of `folder/image.toml`.
 
     Raises:
@@ -102,7 +102,7 @@ def load(folder: Path) -> Recipe:
         raise InputError(str(path), str(error)) from error
     except ValidationError as error:
         raise InputError(str(path), _complaints(error)) from error
-    return Recipe(parsed, folder, _digest(parsed, requirements), requirements)
+    return Loaded(parsed, folder, _digest(parsed, requirements), requirements)
 
 
 def _digest(parsed: RecipeFile, requirements: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from moorage.node.images.recipe import Recipe
+from moorage.node.images.recipe import Loaded
 
 _SYMLINK_LIMIT = 40
 
@@ -78,7 +78,7 @@ class RootFs:
         return sorted(names)
 
 
-def finished(recipe: Recipe, folder: Path) -> RootFs:
+def finished(recipe: Loaded, folder: Path) -> RootFs:
     """The root filesystem of a recipe that stands finished in `folder`."""
     wanted = recipe.file
     user = next((item for item in wanted.users if item.name == wanted.user), None)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from moorage.core.errors import InputError, MoorageError
 from moorage.node.images.build import Build
-from moorage.node.images.recipe import Recipe, load
+from moorage.node.images.recipe import Loaded, load
 from moorage.node.images.rootfs import RootFs, finished
 
 _LOCK_LOOK = 0.2
@@ -32,7 +32,7 @@ def default_cache() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class Recipe:
     """A recipe offered to pods.
 
     `names`: patterns (shell style) of references. A pattern without a tag stands for that repository with the tag
@@ -42,7 +42,7 @@ class Image:
     names: tuple[str, ...]
     folder: Path
 
-    def serves(self, reference: str, recipe: Recipe) -> bool:
+    def serves(self, reference: str, recipe: Loaded) -> bool:
         repository, tag = split_reference(reference)
         for pattern in self.names:
             wanted, wanted_tag = split_reference(pattern)
@@ -88,7 +88,7 @@ class _Job:
 class ImageStore:
     """All recipes of one node and their builds."""
 
-    images: Sequence[Image]
+    recipes: Sequence[Recipe]
     cache: Path
     say: Callable[[str], None]
     changed: Callable[[], None] = lambda: None
@@ -129,21 +129,21 @@ class ImageStore:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _recipe(self, reference: str) -> Recipe | None:
-        for image in self.images:
-            recipe = load(image.folder)
-            if image.serves(reference, recipe):
+    def _recipe(self, reference: str) -> Loaded | None:
+        for offered in self.recipes:
+            recipe = load(offered.folder)
+            if offered.serves(reference, recipe):
                 return recipe
         return None
 
     def _unknown(self, reference: str) -> str:
-        known = ", ".join(load(image.folder).reference for image in self.images) or "none"
+        known = ", ".join(load(offered.folder).reference for offered in self.recipes) or "none"
         return (
             f"no recipe gives image {reference!r}; known: {known}. Write a folder with an image.toml and start with "
             "moorage up --image NAME=FOLDER"
         )
 
-    def _build(self, recipe: Recipe) -> Pending:
+    def _build(self, recipe: Loaded) -> Pending:
         job = self._jobs.setdefault(recipe.digest, _Job())
         loop = asyncio.get_running_loop()
         if job.task is None and loop.time() >= job.retry_at:
@@ -153,7 +153,7 @@ class ImageStore:
             return Pending("ImageBuildFailed", job.failed)
         return Pending("ImageBuilding", job.said)
 
-    async def _watch(self, recipe: Recipe, job: _Job) -> None:
+    async def _watch(self, recipe: Loaded, job: _Job) -> None:
         def said(text: str) -> None:
             job.said = text
             self.say(text)
@@ -171,7 +171,7 @@ class ImageStore:
             job.task = None
             self.changed()
 
-    async def _make(self, recipe: Recipe, progress: Callable[[str], None]) -> None:
+    async def _make(self, recipe: Loaded, progress: Callable[[str], None]) -> None:
         self.cache.mkdir(parents=True, exist_ok=True)
         place = self.cache / recipe.folder_name
         work = self.cache / f"{recipe.folder_name}.partial"

@@ -1,0 +1,31 @@
+"""Processes of pods that nobody wants any more: ended at the next start of the node.
+
+Enters: a pod's folder that an earlier node left. Leaves: no process of that pod. It must not delete the folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+
+from moorage.node.pods.container import Run, adopt
+
+_GRACE = 10.0
+"""Seconds; the pod is gone from the API server, so its own grace is not known any more."""
+
+
+async def end_orphans(folder: Path) -> None:
+    """Ends every run of the pod that still lives."""
+    runs = [item for item in folder.glob("containers/*/[0-9]*") if (item / "spec.json").exists()]
+    await asyncio.gather(*(_end(await adopt(item)) for item in runs))
+
+
+async def _end(run: Run) -> None:
+    run.signal(signal.SIGTERM)
+    try:
+        async with asyncio.timeout(_GRACE):
+            await run.ended.wait()
+    except TimeoutError:
+        run.signal(signal.SIGKILL)
+        await run.ended.wait()

@@ -1,0 +1,143 @@
+"""Volumes of a pod on the disk of this node.
+
+Enters: a pod's volumes and their payload. Leaves: one folder (or file) per volume, ready to be bound, and fresh content in
+place: files are links into `..data`, which is swapped whole, so a reader sees all old files or all new ones.
+It must not know containers; who mounts what is `mounts.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from moorage.core.digest import content_hash
+from moorage.core.errors import InputError
+from moorage.core.meta import JsonObject
+from moorage.node.pods.environment import Facts, Missing
+from moorage.node.pods.payload import PROJECTIONS, Payload, payload
+
+_DATA = "..data"
+_HOST_PATH_FOLDERS = ("", "Directory", "DirectoryOrCreate")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a volume lies. `ours`: the node made it, so missing mount points may be made inside."""
+
+    path: Path
+    read_only: bool = False
+    ours: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """The folders of one pod's volumes, and of all claims. `claims`: the folder of PersistentVolumeClaims."""
+
+    folder: Path
+    claims: Path
+
+    def prepare(self, volumes: list[JsonObject], facts: Facts) -> Mapping[str, Place]:
+        """All volumes, made or brought up to date.
+
+        Raises:
+            Missing: something that a volume names is not there (yet).
+            InputError: a volume can never be made.
+            OSError: the disk refused.
+        """
+        return {volume["name"]: self._one(volume, facts) for volume in volumes}
+
+    def refresh(self, volumes: list[JsonObject], facts: Facts) -> None:
+        """Brings projections up to date, in place; one whose source vanished keeps its last content."""
+        for volume in volumes:
+            if any(source in volume for source in PROJECTIONS):
+                try:
+                    write(self.folder / volume["name"], payload(volume, facts))
+                except Missing:
+                    continue
+
+    def remove(self) -> None:
+        """Deletes the pod's volumes; claims and host paths stay."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _one(self, volume: JsonObject, facts: Facts) -> Place:
+        place = self.folder / volume["name"]
+        if any(source in volume for source in PROJECTIONS):
+            write(place, payload(volume, facts))
+            return Place(place, read_only=True)
+        if "hostPath" in volume:
+            return _host_path(volume["hostPath"])
+        if claim := volume.get("persistentVolumeClaim"):
+            namespace = facts.pod["metadata"].get("namespace", "")
+            place = self.claims / namespace / claim["claimName"]
+            if facts.lookup("PersistentVolumeClaim", claim["claimName"]) is None:
+                raise Missing(f'persistentvolumeclaim "{claim["claimName"]}" not found')
+            _folder(place)
+            return Place(place, read_only=bool(claim.get("readOnly")))
+        if "emptyDir" in volume or set(volume) == {"name"}:
+            _folder(place)
+            return Place(place)
+        source = next(key for key in volume if key != "name")
+        raise InputError(f"volume {volume['name']!r}", f"the source {source} is not served on one machine")
+
+
+def _folder(place: Path) -> None:
+    if not place.is_dir():
+        place.mkdir(parents=True)
+        place.chmod(0o777)
+
+
+def _host_path(part: JsonObject) -> Place:
+    path, kind = Path(part["path"]), part.get("type") or ""
+    if kind == "DirectoryOrCreate":
+        path.mkdir(parents=True, exist_ok=True)
+    if kind == "FileOrCreate" and not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    fits = path.is_dir() if kind in ("Directory", "DirectoryOrCreate") else path.exists()
+    if not fits:
+        raise Missing(f"hostPath {path}", f"is not there, or not a {kind or 'path'}")
+    return Place(path, ours=False)
+
+
+def write(place: Path, files: Payload) -> bool:
+    """Makes the content of a projection volume `files`, all at once; says whether anything changed."""
+    mark = content_hash({f"{name}:{item.mode:o}": item.data for name, item in files.items()})
+    current = place / _DATA
+    if current.is_symlink() and os.readlink(current) == f"..{mark}":
+        return False
+    place.mkdir(parents=True, exist_ok=True)
+    old = os.readlink(current) if current.is_symlink() else ""
+    fresh = place / f"..{mark}"
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir()
+    for name, item in files.items():
+        _write_file(fresh / name, item.data, item.mode)
+    draft = place / "..data.new"
+    draft.unlink(missing_ok=True)
+    draft.symlink_to(f"..{mark}")
+    draft.rename(current)
+    _link(place, {name.partition("/")[0] for name in files})
+    if old:
+        shutil.rmtree(place / old, ignore_errors=True)
+    return True
+
+
+def _write_file(path: Path, data: bytes, mode: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "wb") as out:
+        out.write(data)
+        os.fchmod(out.fileno(), mode)
+
+
+def _link(place: Path, names: set[str]) -> None:
+    """One link for each top name; links of names that are gone are taken away."""
+    for entry in place.iterdir():
+        if entry.is_symlink() and not entry.name.startswith("..") and entry.name not in names:
+            entry.unlink()
+    for name in names:
+        if not (place / name).is_symlink():
+            (place / name).symlink_to(f"{_DATA}/{name}")
