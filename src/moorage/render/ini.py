@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 IniSection: TypeAlias = Mapping[str, str | Sequence[str]]
 """Keys of one section; a sequence is a multi-valued option, one line a value."""
 
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _NAME: Final = re.compile(
     r"[^\s\[\]=:#;\x00-\x1f\x7f-\x9f](?:[^\[\]=:\x00-\x1f\x7f-\x9f]*[^\s\[\]=:\x00-\x1f\x7f-\x9f])?"
 )

@@ -44,4 +44,15 @@ def functions(cel: Any) -> list[Any]:
     for identity, name, member, parameters, result, run in _expand([*celtext.ROWS, *cellists.ROWS, *celnet.ROWS]):
         overload = cel.Overload(identity, kinds[result], [kinds[item] for item in parameters], member, run)
         grouped.setdefault(name, []).append(overload)
-    return [cel.FunctionDecl(name, overloads) for name, overloads in grouped.items()]
+    return [*_typed(cel, kinds), *(cel.FunctionDecl(name, overloads) for name, overloads in grouped.items())]
+
+
+def _typed(cel: Any, kinds: dict[str, Any]) -> list[Any]:
+    """Functions that only the checker meets: they tell it the types of lists and maps (`celtypes.py`)."""
+    made = []
+    for name in ("string", "bool", "int", "double"):
+        shapes = (("list", cel.Type.List(kinds[name])), ("map", cel.Type.Map(kinds["string"], kinds[name])))
+        for shape, result in shapes:
+            overload = cel.Overload(f"typed_{shape}_{name}", result, [kinds["dyn"]], False, lambda value: value)
+            made.append(cel.FunctionDecl(f"__{shape}_{name}", [overload]))
+    return made

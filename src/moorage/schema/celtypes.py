@@ -28,6 +28,10 @@ _NUMBERS: Final = re.compile(
     r"found no matching overload for '_(?:<|>|<=|>=)_' applied to '\((?:int|double|uint), (?:int|double|uint)\)'"
 )
 _CALL: Final = re.compile(r"(found no matching overload for '(\w+)' applied to ')\(([^,]+?)(?:, (.*))?\)'$")
+_TYPE_NAMES: Final = (
+    ("*error*", "!error!"), ("google.protobuf.Timestamp", "timestamp"), ("google.protobuf.Duration", "duration"),
+    ("null_type", "null"),
+)  # fmt: skip
 _SELECT: Final = re.compile(r"expression of type '(.+)' cannot be the operand of a select operation")
 _PLACE: Final = re.compile(r"<input>:(\d+):(\d+)")
 
@@ -96,7 +100,10 @@ def _has_converted(node: Node, seen: frozenset[int] = frozenset()) -> bool:
 
 
 def _walk_source(node: Node, walk: _Walk, *, resource: bool, optional_old: bool = False) -> None:
-    program = Program.compile(walk.source, _VARIABLES)
+    try:
+        program = Program.compile(walk.source, _VARIABLES)
+    except CelError as error:
+        raise CelError(_unshifted(str(error), walk.source, {})) from None
     known = _Known(_root(node) if resource or node.embedded else node)
     old = _Known(known.node, optional=optional_old)
     _visit(read_tree(program.tree), {"self": known, "oldSelf": old}, walk)
@@ -201,12 +208,22 @@ def _convert(expr: Expr, node: Node, walk: _Walk) -> None:
     """Note a conversion around an expression of a scalar type."""
     call = _RUNTIME.get(node.format, "") if node.type == "string" else ""
     if walk.checking and not call and not node.nullable:
-        call = _CHECKING.get(node.type, "")
+        call = _checking_call(node)
     if not call or (isinstance(expr, Select) and expr.test):
         return
     span = _span(expr, walk.source)
     if span is not None:
         walk.inserts[span] = call
+
+
+def _checking_call(node: Node) -> str:
+    """The conversion that tells the checker a type; "" for what stays dynamic."""
+    inner, kind = (node.items, "list") if node.type == "array" else (node.additional, "map")
+    if node.type in ("array", "object"):
+        plain = inner is not None and not inner.nullable and inner.format not in _RUNTIME
+        name = _CHECKING.get(inner.type, "") if inner is not None and plain else ""
+        return f"__{kind}_{name}" if name and not node.properties else ""
+    return _CHECKING.get(node.type, "")
 
 
 def _span(expr: Expr, source: str) -> tuple[int, int] | None:
@@ -273,7 +290,8 @@ def _unshifted(message: str, source: str, inserts: Mapping[tuple[int, int], str]
 
 def _worded(text: str, before: str) -> str:
     """The complaint as kube-apiserver's engine words it; methods are shown as `target.(arguments)`."""
-    text = text.replace("*error*", "!error!")
+    for engine, shown in _TYPE_NAMES:
+        text = text.replace(engine, shown)
     if found := _SELECT.fullmatch(text):
         return f"type '{found[1]}' does not support field selection"
     found = _CALL.fullmatch(text)

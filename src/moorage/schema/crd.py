@@ -10,7 +10,6 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, get_args, get_origin
 
-import pydantic
 from pydantic.fields import FieldInfo
 
 from moorage.core.meta import JsonObject
@@ -126,6 +125,8 @@ def _annotation_schema(annotation: Any) -> JsonObject:
         return dict(_SCALARS[annotation])
     if isinstance(annotation, type) and issubclass(annotation, Model):
         return schema_of(annotation)
+    if annotation == int | str:
+        return {"x-kubernetes-int-or-string": True}
     if annotation is Any:
         return {"x-kubernetes-preserve-unknown-fields": True}
     origin, args = get_origin(annotation), get_args(annotation)
@@ -162,9 +163,5 @@ def _unwrap(annotation: Any) -> Any:
         members = [member for member in get_args(annotation) if member is not type(None)]
         if len(members) == 1:
             return _unwrap(members[0])
+        return typing.Union[tuple(members)]  # noqa: UP007 - the members are known at run time only
     return annotation
-
-
-def is_model(annotation: Any) -> bool:
-    """Whether an annotation is a declared structure."""
-    return isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel)

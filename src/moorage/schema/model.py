@@ -89,7 +89,12 @@ class Model(pydantic.BaseModel):
     """
 
     model_config = pydantic.ConfigDict(
-        frozen=True, alias_generator=to_camel, populate_by_name=True, extra="ignore", hide_input_in_errors=True
+        frozen=True,
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="ignore",
+        hide_input_in_errors=True,
+        defer_build=True,
     )
     rules: ClassVar[tuple[Rule, ...]] = ()
 
