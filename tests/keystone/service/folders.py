@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import yaml
-
 from tests.keystone.service import given
 
 ROOT = Path(__file__).parents[2] / "cases" / "keystone-service"

@@ -35,7 +35,7 @@ from moorage.keystone.service.plan import (
     StageKeys,
 )
 from moorage.keystone.service.render import wanted
-from moorage.keystone.service.seen import Attached, Health, Inputs, Seen
+from moorage.keystone.service.seen import Attached, Health, Inputs, Seen, Step
 from moorage.keystone.service.types import KIND, Keystone
 
 NOW = "2026-11-29T12:00:00Z"
@@ -174,7 +174,7 @@ def snapshot(given: dict[str, Any]) -> Seen:
             inputs=past, wanted=wanted(past), now=time(BORN), health=Health(True, "APIHealthy", "", time(BORN))
         )
         before, _ = settle(before)
-        seen = replace(seen, live=before.live)
+        seen = replace(seen, live=before.live, done=_LOOKED_AT)
     live = dict(seen.live)
     for bend in given.get("live", ()):
         key = (bend["kind"], bend["name"])
@@ -186,6 +186,12 @@ def snapshot(given: dict[str, Any]) -> Seen:
     if health is not None:
         seen = replace(seen, health=Health(health["ok"], health["reason"], health.get("message", ""), now))
     return replace(seen, live=live)
+
+
+_LOOKED_AT: frozenset[Step] = frozenset(
+    {"DBConnectionSecret", "Config", "NetworkPolicy", "Deployment", "Prune", "TrustFlush"}
+)
+"""Steps that find everything as wanted in a settled world; decide is asked about the rest."""
 
 
 def _merge(obj: Any, patch: Any) -> Any:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.keystone.service import given
+from tests.keystone.service.folders import cases, compare, text
 
 from moorage.core.outcome import Outcome
 from moorage.keystone.service import manifests
@@ -17,8 +19,6 @@ from moorage.keystone.service.report import report
 from moorage.keystone.service.types import KIND
 from moorage.render.bundle import Bundle
 from moorage.schema.review import Review
-from tests.keystone.service import given
-from tests.keystone.service.folders import cases, compare, text
 
 
 @pytest.mark.parametrize("folder", cases("admission"))
@@ -88,7 +88,9 @@ def test_report(folder: Path, update_cases: bool) -> None:
     seen, outcome = given.settle(given.snapshot(given.load(folder / "given.yaml")))
     said = report(seen, outcome)
     got = {
-        "conditions": {c.type: f"{c.status} {c.reason}" + (f": {c.message}" if c.message else "") for c in said.conditions},
+        "conditions": {
+            c.type: f"{c.status} {c.reason}" + (f": {c.message}" if c.message else "") for c in said.conditions
+        },
         "status": said.status,
         "events": [f"{event.type} {event.reason}: {event.message}" for event in said.events],
     }

@@ -151,7 +151,10 @@ def spread(keystone: Keystone) -> Iterator[FieldError]:
             if not item.get(name):
                 yield required(f"{path}.{name}")
         if item.get("labelSelector") != wanted:
-            yield invalid(f"{path}.labelSelector", item.get("labelSelector"), f"must be {wanted}")
+            labels = ", ".join(f"{name}={value}" for name, value in wanted["matchLabels"].items())
+            yield invalid(
+                f"{path}.labelSelector", item.get("labelSelector"), f"must have the matchLabels {labels}, no more"
+            )
 
 
 def stopping(keystone: Keystone) -> Iterator[FieldError]:

@@ -83,7 +83,8 @@ def identity_backends(seen: Seen) -> Answer:
         what = "has not reached the Deployment yet" if files else "is still mounted by the Deployment"
         return Waiting("WaitingForRollout", f"the domains projection {what}")
     if not rolled_out(live):
-        return Waiting("WaitingForRollout", "not every replica runs the domains projection yet")
+        what = "not every replica runs the domains projection yet" if files else "the Deployment has not rolled out yet"
+        return Waiting("WaitingForRollout", what)
     if not domains.total:
         return Met("IdentityBackendsNotRequired", "no backend names this Keystone")
     return Met("AllBackendsProjected", f"{len(domains.attached)} projected: {_listed(domains.attached)}")

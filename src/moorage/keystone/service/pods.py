@@ -75,11 +75,19 @@ def manage_template(keystone: Keystone, config: str, argv: Sequence[str], env: S
     container = {
         **_container(keystone, mounts),
         "name": "keystone-manage",
-        "command": [*MANAGE, *argv],
+        "command": [*MANAGE, *map(literal, argv)],
         "env": [_connection_env(keystone), *env],
     }
     pod = {**_pod(keystone, mounts), "containers": [container], "restartPolicy": "Never"}
     return {"metadata": {"labels": labels(keystone.metadata.name)}, "spec": pod}
+
+
+def literal(text: str) -> str:
+    """The text as an argument that reaches the program unchanged.
+
+    A kubelet expands `$(NAME)` from the environment, secrets included; `$$` reads as `$` (case B81).
+    """
+    return text.replace("$", "$$")
 
 
 def _pod(keystone: Keystone, mounts: Mounts) -> JsonObject:

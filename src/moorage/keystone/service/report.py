@@ -25,10 +25,10 @@ from .plan import Plan
 from .seen import DEPLOYMENT, Seen
 
 REQUIRED: Final = (
-    "SecretsReady", "IdentityBackendsReady", "FernetKeysReady", "CredentialKeysReady", "NetworkPolicyReady",
-    "DatabaseReady", "DeploymentReady", "KeystoneAPIReady", "BootstrapReady", "TrustFlushReady",
+    "SecretsReady", "FernetKeysReady", "CredentialKeysReady", "NetworkPolicyReady", "DatabaseReady",
+    "DeploymentReady", "KeystoneAPIReady", "BootstrapReady", "TrustFlushReady", "IdentityBackendsReady",
 )  # fmt: skip
-"""What Ready sums up; the other parts of spec/keystone.md 1.2 do not exist in this release."""
+"""What Ready sums up, causes before what follows from them; the other parts of spec/keystone.md 1.2 do not exist in this release."""
 EXTRA_CONFIG: Final = "ExtraConfigHealthy"
 _WARNED: Final = frozenset(
     {"ConfigError", "FernetKeysInvalid", "CredentialKeysInvalid", "CredentialMigrationFailed", "DBSyncFailed",
