@@ -44,6 +44,17 @@ EXTRA = (
 )
 
 
+_EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
+FREE = (
+    "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
+    "io.k8s.apimachinery.pkg.runtime.RawExtension",
+    f"{_EXTENSIONS}.JSON",
+    f"{_EXTENSIONS}.JSONSchemaPropsOrArray",
+    f"{_EXTENSIONS}.JSONSchemaPropsOrBool",
+    f"{_EXTENSIONS}.JSONSchemaPropsOrStringArray",
+)
+
+
 def references(value: Any) -> set[str]:
     """Names of the schemas that a schema refers to."""
     if isinstance(value, list):
@@ -80,6 +91,14 @@ def roots_of(schemas: dict[str, Any], resources: dict[str, Any]) -> set[str]:
     return found
 
 
+def open_ended(schemas: dict[str, Any]) -> dict[str, Any]:
+    """The same, with types of free content marked: OpenAPI shows them as objects without properties."""
+    for name in FREE:
+        if name in schemas:
+            schemas[name]["x-kubernetes-preserve-unknown-fields"] = True
+    return schemas
+
+
 def write(name: str, value: Any) -> None:
     DATA.mkdir(exist_ok=True)
     (DATA / name).write_text(json.dumps(value, separators=(",", ":"), sort_keys=True) + "\n")
@@ -91,7 +110,7 @@ def main(records: Path) -> None:
     tables = json.loads((records / "tables.json").read_text())
     kept = {version: [row for row in resources[version] if row["name"] in names] for version, names in SERVED.items()}
     write("resources.json", kept)
-    write("schemas.json", closure(schemas, roots_of(schemas, kept)))
+    write("schemas.json", open_ended(closure(schemas, roots_of(schemas, kept))))
     names = {f"{version}/{name}" for version, found in SERVED.items() for name in found}
     write("tables.json", {name: rows for name, rows in tables.items() if name in names})
 

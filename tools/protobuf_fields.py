@@ -81,6 +81,8 @@ def describe(packages: dict[str, Package], home: str, kind: str, wire: str) -> s
         if name == "ExtraValue":
             return "items"
         return describe(packages, where, under, wire)
+    if name in ("int", "int32", "int64", "uint32", "uint64"):
+        return "i"
     if name == "bool":
         return "b"
     return "i" if wire == "varint" else "s"

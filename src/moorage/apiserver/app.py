@@ -7,6 +7,7 @@ Order as in Kubernetes: who asks (401), may they (403), does it exist (404), may
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from time import perf_counter
 from typing import Any
@@ -58,7 +59,7 @@ class App:
         except StatusError as error:
             answer = _refusal(error)
         except Exception:
-            log.exception("request_failed", method=request.method, path=target.path)
+            log.error("request_failed", method=request.method, path=target.path, trace=traceback.format_exc(limit=-12))
             answer = _refusal(internal("the request failed for a reason of the server's own; its log has the cause"))
         finally:
             self._in_flight -= 1

@@ -90,7 +90,7 @@ def impersonated(user: User, headers: Mapping[str, str], groups: tuple[str, ...]
     uid = headers.get("impersonate-uid", "")
     if not name:
         if groups or extra or uid:
-            raise bad_request("requested impersonation without impersonating a user")
+            raise bad_request(f"requested {_go_user(uid, groups, extra)} without impersonating a user name")
         return user
     _require(user, allowed, name)
     for group in groups:
@@ -106,6 +106,15 @@ def impersonated(user: User, headers: Mapping[str, str], groups: tuple[str, ...]
     if AUTHENTICATED not in groups and name != "system:anonymous":
         groups = (*groups, AUTHENTICATED)
     return User(name, groups, uid, extra)
+
+
+def _go_user(uid: str, groups: tuple[str, ...], extra: Mapping[str, tuple[str, ...]]) -> str:
+    """A user as Go prints one."""
+    listed = ", ".join(f'"{name}"' for name in groups)
+    shown = f"[]string{{{listed}}}" if groups else "[]string(nil)"
+    pairs = ", ".join(f'"{key}":[]string{{"{values[0]}"}}' for key, values in extra.items())
+    more = f"map[string][]string{{{pairs}}}" if extra else "map[string][]string(nil)"
+    return f'&user.DefaultInfo{{Name:"", UID:"{uid}", Groups:{shown}, Extra:{more}}}'
 
 
 def _require(user: User, allowed: Allowed, name: str) -> None:

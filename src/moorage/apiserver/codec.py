@@ -81,16 +81,47 @@ def decode(body: bytes, content_type: str, what: str, *, binary: bool = True) ->
     try:
         found = _PARSERS[media](body, seen)
     except ValueError as error:
-        raise bad_request(
-            f"the object provided is unrecognized (must be of type {what}): couldn't get version/kind; "
-            f"json parse error: {error} ({body[:32].hex()} ...)"
-        ) from error
+        raise bad_request(_unrecognized(what, _go_words(error, body), body)) from error
+    if found is None:
+        found = {}
     if not isinstance(found, dict):
-        raise bad_request(
-            f"the object provided is unrecognized (must be of type {what}): couldn't get version/kind; json parse error: "
-            f"json: cannot unmarshal {go_type(found)} into Go value of type struct"
-        )
+        why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {go_type(found)} into Go value of type "
+        raise bad_request(_unrecognized(what, why + _TYPE_META, body))
     return found, seen.paths(found)
+
+
+_TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+_SHOWN = 30
+
+
+def _unrecognized(what: str, why: str, body: bytes) -> str:
+    cut = body[:_SHOWN]
+    shown = "<empty>" if not body else cut.decode("utf-8", "replace") if body[:1] == b"{" else cut.hex()
+    return f"the object provided is unrecognized (must be of type {what}): {why} ({shown}{' ...' if len(body) > _SHOWN else ''})"
+
+
+def _go_words(error: ValueError, body: bytes) -> str:
+    """A parse error as Go's decoders word it."""
+    if not isinstance(error, json.JSONDecodeError):
+        return f"couldn't get version/kind; json parse error: {error}" if isinstance(error, UnicodeDecodeError) else str(error)
+    return f"couldn't get version/kind; json parse error: {go_json_error(error)}"
+
+
+def go_json_error(error: ValueError) -> str:
+    """A JSON error as Go words it: where the text ends too early, or by the character that does not fit."""
+    if not isinstance(error, json.JSONDecodeError):
+        return str(error)
+    rest = error.doc[error.pos :].lstrip()
+    if not rest or error.msg.startswith("Unterminated string"):
+        return "unexpected end of JSON input"
+    where = "looking for beginning of value"
+    if "property name" in error.msg:
+        where = "looking for beginning of object key string"
+    elif "delimiter" in error.msg:
+        where = "after object key:value pair" if "," in error.msg else "after object key"
+    elif "Extra data" in error.msg:
+        where = "after top-level value"
+    return f"invalid character {rest[0]!r} {where}"
 
 
 def go_type(value: Any) -> str:
@@ -107,7 +138,9 @@ def _parse_yaml(body: bytes, seen: Duplicates) -> Any:
     try:
         return parse(body, seen.found)
     except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
+        mark = getattr(error, "problem_mark", None)
+        line = f"line {mark.line + 1}: " if mark else ""
+        raise ValueError(f"yaml: {line}{getattr(error, 'problem', error)}") from error
 
 
 def _parse_protobuf(body: bytes, seen: Duplicates) -> Any:

@@ -122,8 +122,7 @@ def method_not_allowed(what: str = "the server does not allow this method on the
 def not_acceptable(accepted: Sequence[str]) -> StatusError:
     """406 naming the media types that would do."""
     text = ", ".join(accepted)
-    message = f"only the following media types are accepted: {text}"
-    return StatusError(406, "NotAcceptable", message)
+    return StatusError(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {text}")
 
 
 def unsupported_media_type(accepted: Sequence[str]) -> StatusError:

@@ -32,7 +32,7 @@ def prepare_create(served: ServedType, obj: JsonObject, key: Key, now: str) -> N
     if not meta.get("name") and meta.get("generateName"):
         base = meta["generateName"][: 63 - 5]
         meta["name"] = base + "".join(secrets.choice(_ALPHABET) for _ in range(5))
-    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
+    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
         meta.pop(name, None)
     meta["uid"] = str(uuid.uuid4())
     meta["creationTimestamp"] = now
@@ -159,16 +159,16 @@ def _finalizers(meta: JsonObject) -> list[FieldError]:
 def _owners(meta: JsonObject) -> list[FieldError]:
     found: list[FieldError] = []
     controller = ""
-    for at, owner in enumerate(meta.get("ownerReferences") or ()):
-        path = f"metadata.ownerReferences[{at}]"
+    for owner in meta.get("ownerReferences") or ():
+        path = "metadata.ownerReferences"
         version = owner.get("apiVersion") or ""
         if not version or version.count("/") > 1:
             found.append(invalid(f"{path}.apiVersion", version, "version must not be empty"))
         for name in ("kind", "name", "uid"):
             if not owner.get(name):
-                found.append(invalid(f"{path}.{name}", owner.get(name, ""), f"{name} must not be empty"))
+                found.append(invalid(f"{path}.{name}", owner.get(name, ""), "must not be empty"))
         if version == "v1" and owner.get("kind") == "Event":
-            found.append(invalid(path, f"{version}, Kind=Event", "is disallowed from being an owner"))
+            found.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
         if owner.get("controller"):
             named = f"{owner.get('kind')}/{owner.get('name')}"
             if controller:

@@ -59,7 +59,7 @@ def list_options(request: Request) -> ListOptions:
     """
     query = request.query
     version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
-    token, limit = query.get("continue", ""), _number(query.get("limit", ""), "limit")
+    token, limit = query.get("continue", ""), _number(query.get("limit", ""))
     errors = _match_errors(version, match, token)
     if "sendInitialEvents" in query:
         errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
@@ -91,13 +91,13 @@ def _match_errors(version: str, match: str, token: str) -> list[FieldError]:
     return found
 
 
-def _number(text: str, name: str) -> int:
+def _number(text: str) -> int:
     if not text:
         return 0
     try:
         return int(text)
     except ValueError:
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax ({name})') from None
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
 
 def make_token(version: int, start: str) -> str:
@@ -133,9 +133,14 @@ def check_write_options(request: Request) -> None:
     if len(manager) > 128:
         errors.append(too_long("fieldManager", manager, 128))
     elif not manager.isprintable():
-        errors.append(invalid_value("fieldManager", manager, "should only contain printable characters"))
+        errors.append(invalid_value("fieldManager", manager, _unprintable(manager)))
     if errors:
         raise invalid(_WRITE.get(request.method.lower(), _DELETE), "", errors)
+
+
+def _unprintable(text: str) -> str:
+    at = next(at for at, sign in enumerate(text) if not sign.isprintable())
+    return f"invalid character U+{ord(text[at]):04X} (at position {at})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +171,7 @@ def delete_options(request: Request) -> DeleteOptions:
         orphan = request.query["orphanDependents"] == "true"
     grace = body.get("gracePeriodSeconds")
     if grace is None and request.query.get("gracePeriodSeconds"):
-        grace = _number(request.query["gracePeriodSeconds"], "gracePeriodSeconds")
+        grace = _number(request.query["gracePeriodSeconds"])
     dry_run = body.get("dryRun") or ([request.query["dryRun"]] if request.query.get("dryRun") else [])
     _check_delete(policy, orphan, dry_run)
     if orphan is not None:
@@ -192,5 +197,5 @@ def _check_delete(policy: str, orphan: bool | None, dry_run: list[str]) -> None:
 def timeout_of(request: Request, default: float) -> float:
     """Seconds that a watch may last."""
     text = request.query.get("timeoutSeconds", "")
-    seconds = _number(text, "timeoutSeconds")
+    seconds = _number(text)
     return float(seconds) if seconds > 0 else default

@@ -8,8 +8,8 @@ from typing import Any
 from moorage.apiserver import metadata, present, strategy
 from moorage.apiserver.api import Api
 from moorage.apiserver.apply import ApplyConflict, ApplyInvalid, apply_object
-from moorage.apiserver.codec import Duplicates, decode, negotiate, parse_json
-from moorage.apiserver.errors import StatusError, bad_request, invalid, unsupported_media_type
+from moorage.apiserver.codec import Duplicates, decode, go_json_error, negotiate, parse_json
+from moorage.apiserver.errors import StatusError, bad_request, invalid
 from moorage.apiserver.options import check_write_options
 from moorage.apiserver.patch import PatchError, json_patch, merge_patch, strategic_merge
 from moorage.apiserver.registry import key_of_target
@@ -37,7 +37,7 @@ async def patch(api: Api, request: Request, served: ServedType) -> Response:
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     accepted = [JSON_PATCH, MERGE, *([] if served.custom else [STRATEGIC]), APPLY, "application/apply-patch+cbor"]
     if media not in accepted[:-1]:
-        raise unsupported_media_type(accepted)
+        raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
     _check_options(request, media)
     key = key_of_target(served, request.target)
     if media == APPLY:
@@ -112,7 +112,7 @@ def _body(request: Request, served: ServedType) -> Any:
     try:
         body = parse_json(request.body, seen)
     except ValueError as error:
-        raise bad_request(f"error decoding patch: {error}") from error
+        raise bad_request(f"error decoding patch: {go_json_error(error)}") from error
     strategy.report_fields(request, served, [f'duplicate field "{path}"' for path in seen.paths(body)])
     return body
 
@@ -123,16 +123,16 @@ async def apply(api: Api, request: Request, served: ServedType, key: Key) -> Wri
     Raises:
         StatusError: 409 naming the managers in conflict, and every other refusal.
     """
-    sent, repeated = decode(request.body, "application/yaml", served.resource.kind)
-    applied = strategy.decode_object(api.registry, served, request, (sent, repeated))
-    metadata.check_name(applied, key)
+    applied, repeated = decode(request.body, "application/yaml", served.resource.kind)
+    _check_applied(served, applied, key)
+    strategy.report_fields(request, served, [f'duplicate field "{path}"' for path in repeated])
     if applied["metadata"].get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
     force = request.flag("force")
 
     def wanted(current: JsonObject | None) -> JsonObject:
         try:
-            return apply_object(
+            made = apply_object(
                 current,
                 applied,
                 manager=request.query["fieldManager"],
@@ -141,6 +141,7 @@ async def apply(api: Api, request: Request, served: ServedType, key: Key) -> Wri
                 now=api.now(),
                 subresource=request.target.subresource,
             )
+            return _named(made, key, created=current is None)
         except ApplyConflict as error:
             raise _conflict(error) from error
         except ApplyInvalid as error:
@@ -151,6 +152,29 @@ async def apply(api: Api, request: Request, served: ServedType, key: Key) -> Wri
         api,
         Edit(served, key, request, wanted, request.target.subresource, tracked=False, may_create=may_create),
     )
+
+
+def _named(made: JsonObject, key: Key, *, created: bool) -> JsonObject:
+    """The result of an apply with the name of its path; a version of an object that is not there is of no account."""
+    meta = made["metadata"]
+    metadata.check_name(made, key)
+    if created:
+        meta.pop("resourceVersion", None)
+        if meta.get("uid"):
+            why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
+            raise StatusError(409, "Conflict", why)
+    return made
+
+
+def _check_applied(served: ServedType, applied: JsonObject, key: Key) -> None:
+    """Raises 400 when a configuration is of another kind, or for another object, than the path says."""
+    rt = served.resource
+    version, kind = applied.get("apiVersion") or "", applied.get("kind") or ""
+    if (version, kind) != (rt.api_version, rt.kind):
+        group, _, number = str(version).rpartition("/")
+        raise bad_request(f"invalid object type: {group}/{number}, Kind={kind}")
+    metadata.require_metadata(applied, rt.kind)
+    metadata.check_name({"metadata": dict(applied["metadata"])}, key)
 
 
 def _conflict(error: ApplyConflict) -> StatusError:

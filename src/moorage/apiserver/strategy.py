@@ -10,13 +10,29 @@ from collections.abc import Sequence
 
 from moorage.apiserver import builtin, metadata
 from moorage.apiserver.errors import StatusError, bad_request
+from moorage.apiserver.gotypes import first_mismatch
 from moorage.apiserver.registry import Registry, check_gvk
 from moorage.apiserver.request import Request
 from moorage.apiserver.served import ServedType
 from moorage.core.meta import JsonObject
 from moorage.schema import ErrorType, FieldError, Verdict
+from moorage.schema import invalid as invalid_value
+from moorage.schema.rules import has_rules
 
 _SHOWN_WARNINGS = 100
+_BLOCKING = {
+    ErrorType.NOT_SUPPORTED,
+    ErrorType.REQUIRED,
+    ErrorType.TOO_LONG,
+    ErrorType.TOO_MANY,
+    ErrorType.TYPE_INVALID,
+}
+_UNCHECKED = invalid_value(
+    "",
+    None,
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation",
+)
 
 
 def decode_object(registry: Registry, served: ServedType, request: Request, found: tuple[JsonObject, list[str]]) -> JsonObject:
@@ -61,14 +77,10 @@ def report_fields(request: Request, served: ServedType, problems: Sequence[str])
 
 def check_types(served: ServedType, obj: JsonObject) -> None:
     """Raises 400 when a field of a built-in kind has another JSON type than its Go struct."""
-    wrong = [error for error in served.structural.validate(obj).errors if error.type is ErrorType.TYPE_INVALID]
-    if wrong:
+    if any(error.type is ErrorType.TYPE_INVALID for error in served.structural.validate(obj).errors):
         rt = served.resource
-        first = wrong[0]
-        raise bad_request(
-            f'{rt.kind} in version "{rt.version}" cannot be handled as a {rt.kind}: json: cannot unmarshal '
-            f"{first.path}: {first.detail or first.body}"
-        )
+        if why := first_mismatch(served.schema, served.definitions, obj):
+            raise bad_request(f'{rt.kind} in version "{rt.version}" cannot be handled as a {rt.kind}: {why}')
 
 
 def default(served: ServedType, obj: JsonObject) -> None:
@@ -133,16 +145,23 @@ def validate(served: ServedType, obj: JsonObject, old: JsonObject | None) -> Ver
         errors += metadata.validate_update(obj, old)
     warnings: tuple[str, ...] = ()
     if served.custom:
-        structure = served.structural.validate(obj, old)
-        errors += structure.errors
-        warnings = structure.warnings
-        if not structure.errors:
-            rules = served.structural.validate_rules(obj, old)
-            errors += rules.errors
-            warnings += rules.warnings
+        found = _by_schema(served, obj, old)
+        errors += found.errors
+        warnings = found.warnings
     else:
         errors += _without_repeats(builtin.validate_builtin(served.resource, obj, old), errors)
     return Verdict(tuple(errors), warnings)
+
+
+def _by_schema(served: ServedType, obj: JsonObject, old: JsonObject | None) -> Verdict:
+    """Structure, then CEL rules unless the structure is too broken for them."""
+    structure = served.structural.validate(obj, old)
+    if not has_rules(served.structural.root):
+        return structure
+    if any(error.type in _BLOCKING for error in structure.errors):
+        return Verdict((*structure.errors, _UNCHECKED), structure.warnings)
+    rules = served.structural.validate_rules(obj, old)
+    return Verdict(structure.errors + rules.errors, structure.warnings + rules.warnings)
 
 
 def _without_repeats(found: Sequence[FieldError], known: Sequence[FieldError]) -> list[FieldError]:

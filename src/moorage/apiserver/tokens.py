@@ -22,7 +22,7 @@ from moorage.apiserver.hub import Hub
 from moorage.apiserver.request import User
 from moorage.core.meta import JsonObject
 
-ISSUER = "https://kubernetes.default.svc.cluster.local"
+ISSUER = "https://kubernetes.default.svc"
 _SIZE = 32
 
 
