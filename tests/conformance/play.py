@@ -311,7 +311,7 @@ def _pick(body: Any, step: Step) -> Any:
     """The part that `at`, `only` and `drop` name."""
     if "at" in step.said:
         wanted = step.said["at"]
-        body = {path: _at(body, path) for path in wanted} if isinstance(wanted, list) else _at(body, wanted)
+        body = {str(p): _at(body, str(p)) for p in wanted} if isinstance(wanted, list) else _at(body, wanted)
     if "only" in step.said:
         only = step.said["only"]
         members = [item for item in _at(body, only.get("path", "")) or [] if item.get(only["key"]) in only["values"]]
