@@ -31,7 +31,7 @@ from .seen import Directory
 from .types import Ldap
 
 CONNECT_TIMEOUT: Final = 3.0
-ANSWER_TIMEOUT: Final = 5.0
+ANSWER_TIMEOUT: Final = 5
 PATIENCE: Final = 2.0
 """Seconds that a pass waits for a probe; a slower one is read by the next pass."""
 FRESH: Final = timedelta(minutes=5)
