@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.schema import Structural
-from moorage.schema.cel import CelBudgetError, CelError, CelOverloadError, Program
+from moorage.schema.cel import Bindings, CelBudgetError, CelError, CelOverloadError, Program
 from moorage.schema.celprogram import names_old
 from moorage.schema.celtypes import check_source
 from moorage.schema.celview import escape
@@ -37,7 +37,7 @@ def test_a_program_is_compiled_once() -> None:
 def test_a_rule_that_never_ends_is_stopped_by_the_iteration_budget() -> None:
     program = Program.compile("self.all(x, self.all(y, y >= 0))", ("self",))
     with pytest.raises(CelBudgetError):
-        program.evaluate({"self": list(range(3000))})
+        program.evaluate(Bindings({"self": list(range(3000))}))
 
 
 def test_an_object_whose_rule_runs_out_of_budget_is_refused_and_no_more_rules_run() -> None:
@@ -64,12 +64,12 @@ def test_an_object_whose_rule_runs_out_of_budget_is_refused_and_no_more_rules_ru
 )
 def test_evaluation_errors_read_as_in_kubernetes(expression: str, text: str) -> None:
     with pytest.raises(CelError, match=text):
-        Program.compile(expression, ("self",)).evaluate({"self": {"a": 0, "l": [1], "s": "x"}})
+        Program.compile(expression, ("self",)).evaluate(Bindings({"self": {"a": 0, "l": [1], "s": "x"}}))
 
 
 def test_values_of_the_wrong_type_are_an_overload_error() -> None:
     with pytest.raises(CelOverloadError):
-        Program.compile("self + 1 == 2", ("self",)).evaluate({"self": "x"})
+        Program.compile("self + 1 == 2", ("self",)).evaluate(Bindings({"self": "x"}))
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,23 @@ class CelOverloadError(CelError):
     """Evaluation met values of types that the called function does not take."""
 
 
+class Bindings:
+    """Values of variables, made ready for the engine once and shared by all programs that read them."""
+
+    __slots__ = ("_ready", "values")
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = values
+        self._ready: dict[int, engine.Activation] = {}
+
+    def ready(self, env: engine.Env) -> engine.Activation:
+        """The values as the programs of one environment take them."""
+        found = self._ready.get(id(env))
+        if found is None:
+            found = self._ready[id(env)] = env.Activation(self.values)
+        return found
+
+
 class Program:
     """One compiled expression; free to share."""
 
@@ -78,7 +95,7 @@ class Program:
         """The checked expression, serialized; `celtree.py` reads it."""
         return bytes(self._compiled.serialize())
 
-    def evaluate(self, bindings: Mapping[str, Any]) -> Any:
+    def evaluate(self, bindings: Bindings) -> Any:
         """The value for these variables.
 
         Raises:
@@ -86,7 +103,7 @@ class Program:
             CelError: it failed, such as by a key that is not there.
         """
         try:
-            result = self._compiled.eval(data=bindings)
+            result = self._compiled.eval(bindings.ready(self._env))
             value = result.plain_value()
         except RuntimeError as error:
             if _BUDGET in str(error):

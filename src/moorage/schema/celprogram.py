@@ -6,13 +6,12 @@ Enters: a Node with `x-kubernetes-validations`. Leaves: CompiledRules that answe
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from moorage.core.meta import JsonObject
 
-from .cel import CelError, Program
+from .cel import Bindings, CelError, Program
 from .celtypes import typed_source
 from .node import Node
 
@@ -52,31 +51,24 @@ class CompiledRule:
         """Whether the rule is skipped where nothing was stored."""
         return self.uses_old and not self.optional_old
 
-    def holds(self, seen: Mapping[str, Any]) -> Any:
+    def holds(self, seen: Bindings) -> Any:
         """What the rule answers.
 
         Raises:
             CelError: it does not compile, or evaluation failed.
         """
-        program = self.with_old if "oldSelf" in seen and self.uses_old else self.without_old
+        program = self.with_old if self.uses_old and "oldSelf" in seen.values else self.without_old
         if program is None:
             raise CelError(self.problem)
-        return program.evaluate(_bindings(self, seen))
+        return program.evaluate(seen)
 
-    def message(self, seen: Mapping[str, Any]) -> str:
+    def message(self, seen: Bindings) -> str:
         """The sentence of the message expression; "" when the rule has none.
 
         Raises:
             CelError: evaluation failed.
         """
-        return str(self.sentence.evaluate(_bindings(self, seen))) if self.sentence is not None else ""
-
-
-def _bindings(rule: CompiledRule, seen: Mapping[str, Any]) -> dict[str, Any]:
-    bound = {"self": seen["self"]}
-    if rule.uses_old and "oldSelf" in seen:
-        bound["oldSelf" if not rule.optional_old else "oldSelf__"] = seen["oldSelf"]
-    return bound
+        return str(self.sentence.evaluate(seen)) if self.sentence is not None else ""
 
 
 def compiled_rules(node: Node, *, resource: bool = False) -> tuple[CompiledRule, ...]:
@@ -120,8 +112,8 @@ def _compile(node: Node, rule: JsonObject, resource: bool) -> CompiledRule:
 def _program(source: str, *, old: bool, optional: bool) -> Program:
     variables: tuple[str, ...] = ("self",)
     if optional:
-        source = f"cel.bind(oldSelf, {'optional.of(oldSelf__)' if old else 'optional.none()'}, {source})"
-        variables = (*variables, "oldSelf__") if old else variables
+        source = f"cel.bind(oldSelf, {'optional.of(old__)' if old else 'optional.none()'}, {source})"
+        variables = (*variables, "old__") if old else variables
     elif old:
         variables = (*variables, "oldSelf")
     return Program.compile(source, variables)

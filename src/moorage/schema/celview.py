@@ -7,9 +7,10 @@ Source: Kubernetes documentation, "Validation rules" (escaping, types).
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, Final
 
-from .listtypes import key_of
+from .listtypes import has_lists, key_of
 from .node import Node
 
 _RESERVED: Final = frozenset(
@@ -42,6 +43,7 @@ _PARTS: Final = {".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _META: Final = ("name", "generateName")
 
 
+@lru_cache(maxsize=4096)
 def escape(name: str) -> str | None:
     """The property name as a rule writes it; None when no rule can name it."""
     if name in _RESERVED:
@@ -100,6 +102,8 @@ def _object_view(node: Node, value: dict[str, Any], resource: bool) -> dict[str,
 
 def aligned(node: Node, old: Any, new: Any) -> Any:
     """The stored value with sets and list maps in the order of the new one: order does not count when comparing them."""
+    if not has_lists(node):
+        return old
     if type(old) is dict and type(new) is dict:
         return {
             key: aligned(child, item, new[key]) if key in new and (child := node.child(key)) is not None else item

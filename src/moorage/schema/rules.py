@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from moorage.core.meta import JsonObject
 
-from .cel import CelBudgetError, CelError, CelOverloadError
+from .cel import Bindings, CelBudgetError, CelError, CelOverloadError
 from .celprogram import CompiledRule, compiled_rules
 from .celview import aligned, view
 from .fielderror import NO_VALUE, ErrorType, FieldError, invalid
@@ -93,11 +93,12 @@ def _run_rules(node: Node, place: _Place, walk: _Walk) -> None:
     seen = {"self": view(node, place.value, resource=place.resource)}
     if place.old is not MISSING and place.old is not None:
         old = aligned(node, place.old, place.value)
-        seen["oldSelf"] = view(node, old, resource=place.resource)
+        seen["oldSelf"] = seen["old__"] = view(node, old, resource=place.resource)
+    bound = Bindings(seen)
     for rule in compiled_rules(node, resource=place.resource):
         if rule.needs_old and "oldSelf" not in seen:
             continue
-        error = _run(rule, node, place, seen, walk)
+        error = _run(rule, node, place, bound, walk)
         if walk.stopped:
             return
         if error is None:
@@ -108,7 +109,7 @@ def _run_rules(node: Node, place: _Place, walk: _Walk) -> None:
             walk.errors.append(error)
 
 
-def _run(rule: CompiledRule, node: Node, place: _Place, seen: dict[str, Any], walk: _Walk) -> FieldError | None:
+def _run(rule: CompiledRule, node: Node, place: _Place, seen: Bindings, walk: _Walk) -> FieldError | None:
     try:
         answer = rule.holds(seen)
     except CelBudgetError:
@@ -125,7 +126,7 @@ def _run(rule: CompiledRule, node: Node, place: _Place, seen: dict[str, Any], wa
     return _complaint(rule, place, seen)
 
 
-def _complaint(rule: CompiledRule, place: _Place, seen: dict[str, Any]) -> FieldError:
+def _complaint(rule: CompiledRule, place: _Place, seen: Bindings) -> FieldError:
     value = place.value if type(place.value) not in (dict, list) else NO_VALUE
     path = f"{place.path}{rule.field_path}".removeprefix(".")
     kind = _REASONS.get(rule.reason, ErrorType.INVALID)
@@ -135,7 +136,7 @@ def _complaint(rule: CompiledRule, place: _Place, seen: dict[str, Any]) -> Field
     return FieldError(path, kind, detail, value)
 
 
-def _message(rule: CompiledRule, seen: dict[str, Any]) -> str:
+def _message(rule: CompiledRule, seen: Bindings) -> str:
     try:
         text = rule.message(seen)
     except CelError:
