@@ -8,6 +8,7 @@ request). There is no client-side rate limiter: the server's fairness decides. B
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import random
 import ssl
@@ -29,6 +30,8 @@ from .errors import ApiError, ConnectionFailed, TooManyRequests, Unauthorized, e
 
 Observer = Callable[[str, int], None]
 """Called with method and status code (0: no answer) of each attempt."""
+
+_LARGE = 512 * 1024
 
 BROKEN = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, TimeoutError, ConnectionError)
 """What aiohttp raises when a connection cannot be made, breaks or falls silent."""
@@ -160,7 +163,7 @@ class Transport:
             response = await self._session.request(
                 request.method,
                 self._url(request),
-                data=None if request.body is None else json.dumps(request.body, separators=(",", ":")).encode(),
+                data=_encoded(request.body),
                 headers=self._headers(request, credential),
                 allow_redirects=False,
                 ssl=self._context(credential),
@@ -194,6 +197,14 @@ class Transport:
             context = self.connection.tls.context(credential.certificate, credential.key)
             self._tls = (credential.certificate, context)
         return self._tls[1]
+
+
+def _encoded(body: JsonObject | list[Any] | None) -> bytes | io.BytesIO | None:
+    """The body; a large one as a stream, so that it does not block the loop while it is sent."""
+    if body is None:
+        return None
+    data = json.dumps(body, separators=(",", ":")).encode()
+    return data if len(data) < _LARGE else io.BytesIO(data)
 
 
 class _Asked(Exception):

@@ -20,7 +20,7 @@ from typing import Protocol
 import structlog
 
 from moorage.core.errors import InputError, MoorageError
-from moorage.core.meta import JsonObject, Key, ResourceType
+from moorage.core.meta import JsonObject, Key, ResourceType, key_of
 from moorage.core.secret import SecretText
 from moorage.kube.client import Client
 from moorage.kube.errors import Conflict, NotFound
@@ -139,14 +139,28 @@ class OwnAuthority:
                 await self._inject_into(rt, configuration, encoded)
 
     async def _inject_into(self, rt: ResourceType, configuration: JsonObject, encoded: str) -> None:
+        for _ in range(5):
+            if not self._changes(configuration, encoded):
+                return
+            try:
+                await self.client.replace(rt, configuration)
+            except Conflict:
+                configuration = await self.client.get(rt, key_of(configuration))
+            except NotFound:
+                return
+            else:
+                return
+        raise MoorageError(f"{rt.kind} {configuration['metadata']['name']}", "it changes all the time")
+
+    def _changes(self, configuration: JsonObject, encoded: str) -> bool:
+        """Put the bundle into our webhooks of this configuration; whether that changed anything."""
         changed = False
         for webhook in configuration.get("webhooks") or ():
             called = webhook["clientConfig"]
             if self._is_ours(called) and called.get("caBundle") != encoded:
                 called["caBundle"] = encoded
                 changed = True
-        if changed:
-            await self.client.replace(rt, configuration)
+        return changed
 
     def _is_ours(self, called: JsonObject) -> bool:
         """By our Service, or by a URL on one of our extra names (an operator outside the cluster)."""

@@ -173,7 +173,7 @@ class Reflector:
 
     def _take(self, event: WatchEvent) -> None:
         version = _number(event.resource_version)
-        if event.type != "BOOKMARK":
+        if event.type != "BOOKMARK" and (not version or version > self._passed):
             self._change(event, version)
         self._passed = max(self._passed, version)
 
