@@ -18,6 +18,8 @@ RELEASES: Final = ("30",)
 _ANY_SECTION: Final = frozenset({"remote_id_attribute"})
 """Options that stand in sections named by people: one for each federation protocol."""
 _OURS: Final = {
+    "DEFAULT": frozenset({"keystone_group", "keystone_user"}),
+    "oslo_policy": frozenset({"enforce_scope"}),
     "memcache": frozenset({"servers"}),
     "paste_deploy": frozenset({"config_file"}),
     "credential": frozenset({"max_active_keys"}),

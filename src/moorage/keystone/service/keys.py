@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ from moorage.core.meta import JsonObject
 
 ROTATED_AT: Final = "moorage.internal/rotated-at"
 ROTATES: Final = "moorage.internal/rotates"
-KEY_LENGTH: Final = 44
+_FORM: Final = re.compile(r"[A-Za-z0-9_-]{43}=")
 LEAST: Final = 2
 """Fewest keys of a working repository: the staged one and the primary."""
 
@@ -62,7 +63,7 @@ def problem(keys: Keys, most: int | None = None) -> str:
 
 
 def _is_key(text: str) -> bool:
-    if len(text) != KEY_LENGTH:
+    if not _FORM.fullmatch(text):
         return False
     try:
         return len(base64.b64decode(text, altchars=b"-_", validate=True)) == 32

@@ -1,0 +1,83 @@
+"""The projection of many backends: the order never matters, a bad one harms nobody, budgets hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given as for_all
+from hypothesis import strategies as st
+from tests.keystone.service import given
+
+from moorage.keystone.backend.types import KIND as BACKEND
+from moorage.keystone.service.domains import BUDGET, project_all
+from moorage.keystone.service.manifests import ldap_ports
+from moorage.keystone.service.seen import Attached
+
+_BIND = given.secret("bind", {"username": "cn=a", "password": "p"})
+_short = st.fixed_dictionaries(
+    {
+        "name": st.sampled_from([f"b{i}" for i in range(8)]),
+        "domain": st.sampled_from(["acme", "Acme", "umbra", "corp", "x1"]),
+        "ready": st.booleans(),
+        "deleting": st.booleans(),
+        "bind": st.sampled_from(["bind", "nowhere"]),
+    }
+)
+_backends = st.lists(_short, max_size=8, unique_by=lambda item: item["name"])
+
+
+def attached(short: dict[str, Any]) -> Attached:
+    bind = _BIND if short.get("bind", "bind") == "bind" else None
+    return Attached(BACKEND.parse(given.backend(short)), bind)
+
+
+@for_all(_backends, st.randoms())
+def test_the_order_of_backends_changes_nothing(shorts: list[dict[str, Any]], random: Any) -> None:
+    """Files, and who is left out and why, are the same for any order of the list."""
+    shuffled = list(shorts)
+    random.shuffle(shuffled)
+    assert project_all(map(attached, shorts)) == project_all(map(attached, shuffled))
+
+
+@for_all(_backends)
+def test_every_backend_is_attached_or_left_with_a_reason(shorts: list[dict[str, Any]]) -> None:
+    """Nobody is forgotten; only terminating ones are silent, and only they."""
+    found = project_all(map(attached, shorts))
+    alive = {short["name"] for short in shorts if not short["deleting"]}
+    assert {*found.attached} | {left.name for left in found.left} == alive
+    assert not {*found.attached} & {left.name for left in found.left}
+    assert all(left.why for left in found.left)
+
+
+@for_all(_backends)
+def test_a_bad_backend_takes_nothing_from_its_siblings(shorts: list[dict[str, Any]]) -> None:
+    """Without those that are at fault the same files come out."""
+    faulty = {left.name for left in project_all(map(attached, shorts)).left if left.fault}
+    rest = [short for short in shorts if short["name"] not in faulty]
+    assert project_all(map(attached, shorts)).files == project_all(map(attached, rest)).files
+
+
+@for_all(_backends)
+def test_no_two_backends_write_one_domain(shorts: list[dict[str, Any]]) -> None:
+    """A domain that two claim, whatever the case of its letters, is projected for none of them."""
+    found = project_all(map(attached, shorts))
+    domains = [short["domain"].lower() for short in shorts]
+    for short in shorts:
+        if domains.count(short["domain"].lower()) > 1:
+            assert short["name"] not in found.attached
+
+
+def test_what_does_not_fit_is_left_and_the_smaller_one_after_it_is_not() -> None:
+    """The aggregate stays below the limit of a Secret; the rest goes on."""
+    big = given.secret("big", {"ca.crt": "x" * 250_000})
+    many = [Attached(BACKEND.parse(given.backend({"name": f"b{i}", "ca": "big"})), _BIND, big) for i in range(5)]
+    found = project_all([*many, attached({"name": "c"})])
+    assert found.attached == ("b0", "b1", "b2", "b3", "c")
+    assert sum(map(len, found.files.values())) <= BUDGET
+    assert [left.fault for left in found.left] == [True]
+
+
+def test_ports_of_directories() -> None:
+    """Default ports by scheme, several URLs, nonsense ignored."""
+    assert ldap_ports("ldaps://a:1636, ldap://b ldaps://c") == {1636, 389, 636}
+    assert ldap_ports("http://a:80,ldap://b:port") == set()
