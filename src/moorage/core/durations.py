@@ -49,4 +49,7 @@ def format_age(seconds: float) -> str:
     if days < 8:
         rest = hours % 24
         return f"{days}d{rest}h" if rest else f"{days}d"
-    return f"{days}d" if days < 730 else f"{days // 365}y"
+    if days < 730:
+        return f"{days}d"
+    years, rest = divmod(days, 365)
+    return f"{years}y{rest}d" if years < 8 and rest else f"{years}y"

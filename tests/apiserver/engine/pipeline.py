@@ -195,13 +195,17 @@ def invalid_message(rt: ResourceType, obj: JsonObject, errors: list[FieldError])
     return f'{kind} "{obj["metadata"].get("name", "")}" is invalid: {body}'
 
 
-def comparable(obj: JsonObject, ignored: Sequence[str] = ()) -> JsonObject:
-    """The object without what only a server sets, and with all managedFields times alike.
+PLUGINS = {
+    "Pod": ("spec.preemptionPolicy", "spec.priority", "spec.tolerations"),
+    "PersistentVolumeClaim": ("metadata.finalizers",),
+}
+"""Fields that admission plugins of Kubernetes set (priority, tolerations, storage protection), which ours does not have."""
 
-    `ignored` names fields that admission plugins of Kubernetes set and ours does not have.
-    """
+
+def comparable(obj: JsonObject) -> JsonObject:
+    """The object without what only a server sets, and with all managedFields times alike."""
     made: JsonObject = json.loads(json.dumps(obj))
-    for path in ignored:
+    for path in PLUGINS.get(made["kind"], ()):
         parent, _, name = path.rpartition(".")
         made[parent].pop(name, None)
     metadata = made["metadata"]

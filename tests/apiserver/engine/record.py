@@ -72,6 +72,11 @@ def perform(oracle: Oracle, step: dict[str, Any]) -> tuple[int, Any]:
     query = "&".join(f"{k}={v}" for k, v in {"fieldManager": step.get("as", "tester"), **step.get("query", {})}.items())
     if method in TYPES:
         return oracle.ask("PATCH", f"{path}?{query}", step["body"], TYPES[method])
+    if method == "TABLE":
+        step["objects"] = oracle.ask("GET", path)[1]
+        return oracle.ask(
+            "GET", path + "?includeObject=Metadata", accept="application/json;as=Table;v=v1;g=meta.k8s.io"
+        )
     if method == "PUT" and step.get("edit"):
         _, body = oracle.ask("GET", path)
         return oracle.ask("PUT", f"{path}?{query}", _deep(body, step["edit"]))
@@ -117,6 +122,8 @@ def record(oracle: Oracle, scenario: Path) -> None:
         code, body = perform(oracle, step)
         if step.get("wait"):
             time.sleep(step["wait"])
+        if "objects" in step:
+            step["objects"] = normalise(step["objects"], uids)
         recorded.append({**step, "code": code, "answer": normalise(body, uids)})
     out = HERE / "cases" / f"{scenario.stem}.json"
     out.write_text(json.dumps(recorded, indent=1, sort_keys=True, ensure_ascii=False) + "\n")

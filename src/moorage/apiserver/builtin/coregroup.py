@@ -83,9 +83,19 @@ def default_new_event(obj: JsonObject) -> None:
 
 
 def default_pod_with_status(obj: JsonObject) -> None:
-    """A pod, its conditions' times included."""
+    """A pod, the times of its conditions and container states included."""
     default_pod(obj)
-    nulls((obj.get("status") or {}).get("conditions"), "lastProbeTime", "lastTransitionTime")
+    status = obj.get("status") or {}
+    nulls(status.get("conditions"), "lastProbeTime", "lastTransitionTime")
+    for name in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
+        for item in status.get(name) or ():
+            for state in (item.get("state") or {}, item.get("lastState") or {}):
+                nulls(_states(state, "running"), "startedAt")
+                nulls(_states(state, "terminated"), "startedAt", "finishedAt")
+
+
+def _states(state: JsonObject, name: str) -> list[JsonObject]:
+    return [state[name]] if isinstance(state.get(name), dict) else []
 
 
 def addresses(obj: JsonObject) -> None:

@@ -29,7 +29,7 @@ _TEXTS: Final = _words(
     "generateName priorityClassName clusterIP externalName loadBalancerIP image imagePullPolicy restartPolicy dnsPolicy type "
     "protocol sessionAffinity schedulerName terminationMessagePath terminationMessagePolicy selfLink phase"
 )
-_KEPT_LISTS: Final = frozenset({"rules", "verbs", "containers", "versions", "admissionReviewVersions"})
+_KEPT_LISTS: Final = frozenset({"verbs", "containers", "versions", "admissionReviewVersions"})
 _KEPT_TEXT_PARENTS: Final = frozenset({"hostPath"})
 
 

@@ -86,3 +86,4 @@ def label_job(obj: JsonObject) -> None:
     template["labels"] = {**(template.get("labels") or {}), **labels}
     selector = spec.setdefault("selector", {})
     selector["matchLabels"] = {**(selector.get("matchLabels") or {}), _JOB_LABELS[0]: uid}
+    meta["labels"] = meta.get("labels") or dict(template["labels"])
