@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from . import cellists, celnet, celtext
+from . import celformat, cellists, celnet, celtext
 
 Row: TypeAlias = tuple[str, str, bool, Sequence[str], str, Callable[..., Any]]
 """Overload id, function name, whether it is a method, parameter types, result type, implementation."""
 
+_ROWS: Final[tuple[Row, ...]] = (*celtext.ROWS, *cellists.ROWS, *celnet.ROWS, *celformat.ROWS)
 _ANY: Final = ("int", "double", "string", "bool", "bytes", "timestamp", "duration", "list", "map")
 
 
@@ -41,7 +42,7 @@ def functions(cel: Any) -> list[Any]:
         "strings": cel.Type.List(cel.Type.STRING), "map": cel.Type.Map(cel.Type.STRING, cel.Type.DYN),
     }  # fmt: skip
     grouped: dict[str, list[Any]] = {}
-    for identity, name, member, parameters, result, run in _expand([*celtext.ROWS, *cellists.ROWS, *celnet.ROWS]):
+    for identity, name, member, parameters, result, run in _expand(_ROWS):
         overload = cel.Overload(identity, kinds[result], [kinds[item] for item in parameters], member, run)
         grouped.setdefault(name, []).append(overload)
     return [*_typed(cel, kinds), *(cel.FunctionDecl(name, overloads) for name, overloads in grouped.items())]

@@ -15,6 +15,8 @@ from .cel import Bindings, CelError, Program
 from .celtypes import typed_source
 from .node import Node
 
+FIELD_STEP: Final = re.compile(r"\.([A-Za-z_][A-Za-z0-9_$-]*)|\['((?:[^'\\]|\\.)*)'\]")
+"""One step of a `fieldPath`: `.name` or `['name']`."""
 _OLD: Final = re.compile(r"\boldSelf\b")
 _TEXT: Final = re.compile(r"""[rR]?(\"\"\"|'''|"|')(?:\\.|(?!\1).)*\1""", re.DOTALL)
 
@@ -44,6 +46,7 @@ class CompiledRule:
     with_old: Program | None
     without_old: Program | None
     sentence: Program | None
+    sentence_of_new: Program | None
     problem: str = ""
 
     @property
@@ -68,7 +71,8 @@ class CompiledRule:
         Raises:
             CelError: evaluation failed.
         """
-        return str(self.sentence.evaluate(seen)) if self.sentence is not None else ""
+        program = self.sentence if "oldSelf" in seen.values else self.sentence_of_new
+        return str(program.evaluate(seen)) if program is not None else ""
 
 
 def compiled_rules(node: Node, *, resource: bool = False) -> tuple[CompiledRule, ...]:
@@ -83,7 +87,7 @@ def _compile(node: Node, rule: JsonObject, resource: bool) -> CompiledRule:
     text = str(rule.get("rule", "")).strip()
     message = str(rule.get("message") or "").strip()
     uses_old, optional = names_old(text), bool(rule.get("optionalOldSelf"))
-    with_old = without_old = sentence = None
+    with_old = without_old = sentence = sentence_of_new = None
     problem = ""
     try:
         source = typed_source(node, text, resource=resource)
@@ -91,7 +95,11 @@ def _compile(node: Node, rule: JsonObject, resource: bool) -> CompiledRule:
             with_old = _program(source, old=True, optional=optional)
         if not uses_old or optional:
             without_old = _program(source, old=False, optional=optional)
-        sentence = _sentence(node, rule, uses_old, resource)
+        if sentence_source := str(rule.get("messageExpression") or "").strip():
+            typed = typed_source(node, sentence_source, resource=resource)
+            sentence = _program(typed, old=uses_old, optional=optional)
+            if not names_old(sentence_source):
+                sentence_of_new = _program(typed, old=False, optional=optional)
     except CelError as error:
         problem = f"compilation failed: {error}"
     return CompiledRule(
@@ -99,12 +107,13 @@ def _compile(node: Node, rule: JsonObject, resource: bool) -> CompiledRule:
         label=message or text,
         fallback=message or f"failed rule: {text}",
         reason=str(rule.get("reason") or ""),
-        field_path=str(rule.get("fieldPath") or ""),
+        field_path=_target(node, str(rule.get("fieldPath") or "")),
         uses_old=uses_old,
         optional_old=optional,
         with_old=with_old,
         without_old=without_old,
         sentence=sentence,
+        sentence_of_new=sentence_of_new,
         problem=problem,
     )
 
@@ -119,12 +128,12 @@ def _program(source: str, *, old: bool, optional: bool) -> Program:
     return Program.compile(source, variables)
 
 
-def _sentence(node: Node, rule: JsonObject, uses_old: bool, resource: bool) -> Program | None:
-    """The message expression. It may read `oldSelf` only where the rule does."""
-    text = str(rule.get("messageExpression") or "").strip()
-    if not text:
-        return None
-    optional = bool(rule.get("optionalOldSelf"))
-    if optional and names_old(text):
-        return None
-    return _program(typed_source(node, text, resource=resource), old=uses_old and not optional, optional=False)
+def _target(node: Node | None, field_path: str) -> str:
+    """The place that a rule's `fieldPath` names, as complaints show it: `.name`, `.labels[key]`."""
+    made = ""
+    for found in FIELD_STEP.finditer(field_path):
+        name = found[1] if found[1] is not None else found[2]
+        in_map = node is not None and name not in node.properties and node.additional is not None
+        made += f"[{name}]" if in_map else f".{name}"
+        node = node.child(name) if node is not None else None
+    return made

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from .cel import CelError, Program
+from .celformat import with_formats
 from .celtree import Call, Expr, Ident, Loop, Other, Select, read_tree
 from .celview import escape
 from .formats import is_date_time, is_duration
@@ -61,6 +62,7 @@ def typed_source(node: Node, source: str, *, resource: bool = False) -> str:
     Raises:
         CelError: it does not compile.
     """
+    source = with_formats(source)
     if not _has_converted(node):
         return source
     walk = _Walk(source, checking=False)
@@ -74,6 +76,7 @@ def check_source(node: Node, source: str, *, resource: bool = False, optional_ol
     Raises:
         CelError: it does not compile, or names a field that the schema does not have.
     """
+    source = with_formats(source)
     walk = _Walk(source, checking=True)
     _walk_source(node, walk, resource=resource, optional_old=optional_old)
     if walk.complaints:

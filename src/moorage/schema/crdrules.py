@@ -7,7 +7,6 @@ schema, worded as kube-apiserver's. Kubernetes' static cost estimate is not made
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -15,7 +14,7 @@ from typing import Any, Final
 from moorage.core.meta import JsonObject
 
 from .cel import CelError
-from .celprogram import names_old
+from .celprogram import FIELD_STEP, names_old
 from .celtypes import check_source
 from .fielderror import FieldError, Verbatim, go_json, internal, invalid, not_supported, required
 from .node import MISSING, Compiler, Node
@@ -27,7 +26,6 @@ _NO_TYPE: Final = (
     "internal error: failed to construct type information for x-kubernetes-validations rules: "
     "unable to convert structural schema to CEL declarations"
 )
-_STEP: Final = re.compile(r"\.([A-Za-z_][A-Za-z0-9_$-]*)|\['((?:[^'\\]|\\.)*)'\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +147,7 @@ def _expression_errors(node: Node, rule: JsonObject, text: str, place: _Place) -
 def _leads_somewhere(node: Node | None, target: str) -> bool:
     at = 0
     while at < len(target):
-        found = _STEP.match(target, at)
+        found = FIELD_STEP.match(target, at)
         if found is None or node is None or node.type != "object":
             return False
         name: Any = found[1] if found[1] is not None else found[2]
