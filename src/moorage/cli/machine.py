@@ -16,17 +16,23 @@ from pathlib import Path
 
 import typer
 
+from moorage import keystone
 from moorage.apiserver import Server
 from moorage.core.errors import EnvironmentError_, StorageError
 from moorage.core.meta import JsonObject
-from moorage.keystone import ADMISSIONS, KINDS, RECIPES, ROOMS
+from moorage.keystone import ADMISSIONS, KINDS, ROOMS
 from moorage.kube import resources
 from moorage.kube.client import Client
 from moorage.kube.config import load_kubeconfig
-from moorage.node import Node, NodeOptions
+from moorage.node.images.store import Recipe
+from moorage.node.node import Node
+from moorage.node.options import NodeOptions
 from moorage.runtime import logs
 from moorage.runtime.install import webhook_configurations
 from moorage.runtime.operator import Operator, Options
+
+IMAGES = (Recipe(("moorage/keystone",), Path(keystone.__file__).parent / "service" / "image"),)
+"""The images that the kinds of this version need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,7 @@ async def _run(options: UpOptions) -> None:
         await install(client)
         operator = Operator(ROOMS, client, Options(local=True, admissions=ADMISSIONS))
         handlers.operator = operator
-        node = Node(client, options.data, NodeOptions(recipes=RECIPES))
+        node = Node(client, options.data, NodeOptions(recipes=IMAGES, say=typer.echo))
         typer.echo(f"kubeconfig: {kubeconfig}")
         await _until_stopped(stop, operator, node)
 
