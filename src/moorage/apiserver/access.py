@@ -6,10 +6,10 @@ Enters: requests with their user. Leaves: nothing, or 403 with the sentence. Rol
 from __future__ import annotations
 
 from moorage.apiserver.errors import StatusError
-from moorage.apiserver.hub import Change, Hub
-from moorage.core.meta import JsonObject
-from moorage.apiserver.served import ServedType
+from moorage.apiserver.hub import Hub
 from moorage.apiserver.request import ADMIN_GROUP, Request, Target, User
+from moorage.apiserver.served import ServedType
+from moorage.core.meta import JsonObject
 
 _OPEN_TO_ALL_USERS = ("/api", "/apis", "/openapi", "/healthz", "/livez", "/readyz", "/version")
 
@@ -53,7 +53,7 @@ def refusal(user: User, target: Target) -> StatusError:
     """403 as Kubernetes words it."""
     if not target.is_resource:
         why = f'User "{user.name}" cannot {target.verb} path "{target.path}"'
-        return StatusError(403, "Forbidden", f'forbidden: {why}', {})
+        return StatusError(403, "Forbidden", f"forbidden: {why}", {})
     resource = f"{target.resource}/{target.subresource}" if target.subresource else target.resource
     where = f' in the namespace "{target.namespace}"' if target.namespace else " at the cluster scope"
     why = f'User "{user.name}" cannot {target.verb} resource "{resource}" in API group "{target.group}"{where}'

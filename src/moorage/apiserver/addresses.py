@@ -44,7 +44,7 @@ class Addresses:
         ports = frozenset(port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort"))
         self._by_key[entry.key] = (addresses, ports)
 
-    def allocate(self, served: ServedType, obj: JsonObject, old: JsonObject | None) -> None:
+    def allocate(self, served: ServedType, obj: JsonObject) -> None:
         """Fill in what a Service leaves to the server.
 
         Raises:
@@ -71,7 +71,11 @@ class Addresses:
         if not wanted:
             wanted = self._free(taken)
         elif wanted != "None" and (why := self._refused(wanted, taken)):
-            return [invalid_value("spec.clusterIPs", spec.get("clusterIPs") or [wanted], f"failed to allocate IP {wanted}: {why}")]
+            return [
+                invalid_value(
+                    "spec.clusterIPs", spec.get("clusterIPs") or [wanted], f"failed to allocate IP {wanted}: {why}"
+                )
+            ]
         spec["clusterIP"], spec["clusterIPs"] = wanted, [wanted]
         spec.setdefault("ipFamilies", [f"IPv{self._network.version}"])
         spec.setdefault("ipFamilyPolicy", "SingleStack")

@@ -23,7 +23,7 @@ from moorage.apiserver.request import Request
 from moorage.apiserver.reviews import user_wire
 from moorage.apiserver.served import ServedType
 from moorage.apiserver.views import ordered
-from moorage.apiserver.webhook import CallFailed, Caller, ConditionFailed, Webhook
+from moorage.apiserver.webhook import Caller, CallFailed, ConditionFailed, Webhook
 from moorage.core.meta import JsonObject
 
 _GROUP = "admissionregistration.k8s.io"
@@ -167,7 +167,7 @@ class Webhooks:
             return False
         strategy.prune(self._registry, about.served, changed)
         strategy.default(about.served, changed)
-        different = changed != about.obj
+        different: bool = changed != about.obj
         about.obj = changed
         return different
 
@@ -183,7 +183,9 @@ class Webhooks:
         hooks = self._matching(_VALIDATING, about)
         if not hooks:
             return
-        answers: Sequence[Any] = await asyncio.gather(*(self._ask(hook, about) for hook in hooks), return_exceptions=True)
+        answers: Sequence[Any] = await asyncio.gather(
+            *(self._ask(hook, about) for hook in hooks), return_exceptions=True
+        )
         for answer in answers:
             if isinstance(answer, BaseException):
                 raise answer
@@ -203,7 +205,7 @@ class Webhooks:
                 raise forbidden(about.served.resource, about.meta.get("name") or "", str(error)) from error
             return None
         if review["request"]["dryRun"] and not hook.allows_dry_run:
-            raise bad_request(f"admission webhook \"{hook.name}\" does not support dry run")
+            raise bad_request(f'admission webhook "{hook.name}" does not support dry run')
         try:
             response = await self._caller.call(hook, review)
         except CallFailed as error:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from moorage.apiserver import strategy, views
+from moorage.apiserver import views
 from moorage.apiserver.apply import TypeMap
 from moorage.apiserver.hub import Entry, Hub
 from moorage.apiserver.registry import Registry
@@ -41,25 +41,7 @@ class Admission(Protocol):
         ...
 
 
-class NoAdmission:
-    """No webhook is registered."""
-
-    async def mutate(
-        self, request: Request, served: ServedType, obj: JsonObject, old: JsonObject | None, subresource: str
-    ) -> JsonObject:
-        return obj
-
-    async def validate(
-        self, request: Request, served: ServedType, obj: JsonObject | None, old: JsonObject | None, subresource: str
-    ) -> None:
-        return None
-
-
 Check = Callable[[Request, ServedType, JsonObject, JsonObject | None], None]
-
-
-def no_check(request: Request, served: ServedType, obj: JsonObject, old: JsonObject | None) -> None:
-    """Nothing to refuse."""
 
 
 @dataclass(slots=True)
@@ -76,9 +58,9 @@ class Api:
     data_dir: Path
     tokens: Tokens
     reviews: Reviews
-    admission: Admission = field(default_factory=NoAdmission)
-    allocate: Callable[[ServedType, JsonObject, JsonObject | None], None] = lambda served, obj, old: None
-    check_escalation: Check = no_check
+    admission: Admission
+    allocate: Callable[[ServedType, JsonObject], None]
+    check_escalation: Check
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     type_maps: dict[ServedType, TypeMap] = field(default_factory=dict)
     watchers: set[Watcher] = field(default_factory=set)
@@ -92,9 +74,7 @@ class Api:
         """A fresh copy of an object as its kind shows it."""
         return views.object_of(self.registry, served, entry)
 
-    async def commit(
-        self, served: ServedType, path: str, obj: JsonObject, seen: int, *, delete: bool = False
-    ) -> Entry:
+    async def commit(self, served: ServedType, path: str, obj: JsonObject, seen: int, *, delete: bool = False) -> Entry:
         """Store an object over revision `seen`, or take it away.
 
         Raises:

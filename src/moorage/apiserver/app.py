@@ -20,7 +20,7 @@ from moorage.apiserver.api import Api
 from moorage.apiserver.audit import Audit, Audited
 from moorage.apiserver.auth import Authenticator, impersonated
 from moorage.apiserver.codec import quoted_warnings
-from moorage.apiserver.errors import StatusError, internal, no_such_resource, too_large, too_many
+from moorage.apiserver.errors import NoSuchPage, StatusError, internal, method_not_allowed, too_large, too_many
 from moorage.apiserver.hub import encode
 from moorage.apiserver.pages import Pages
 from moorage.apiserver.request import ANONYMOUS, Request, Response, User, parse_query, parse_target
@@ -57,8 +57,8 @@ class App:
         try:
             answer = await self._answer(request, scope, receive, groups)
         except StatusError as error:
-            answer = _refusal(error)
-        except Exception:
+            answer = _plain(error) if isinstance(error, NoSuchPage) else _refusal(error)
+        except Exception:  # noqa: BLE001 - a bug in one request must not end the server
             log.error("request_failed", method=request.method, path=target.path, trace=traceback.format_exc(limit=-12))
             answer = _refusal(internal("the request failed for a reason of the server's own; its log has the cause"))
         finally:
@@ -71,7 +71,9 @@ class App:
         target = request.target
         if target.path in _OPEN_PATHS or target.path.startswith(_OPEN_PREFIXES):
             request.user = ANONYMOUS
-            return self._pages.open(target.path, request)
+            if target.verb != "get":
+                raise method_not_allowed()
+            return self._pages.open(target.path, request.query)
         peer: User | None = scope["state"].get("peer")
         user = self._authenticator.user(request.headers, peer)
         request.user = impersonated(user, request.headers, groups, self._access.may)
@@ -79,6 +81,8 @@ class App:
         if self._in_flight > _IN_FLIGHT and target.verb != "watch":
             raise too_many("too many requests are under way, please try again later")
         if not target.is_resource:
+            if target.verb != "get":
+                raise method_not_allowed()
             return self._page(request)
         request.body = await _body(receive, request.headers)
         return await routes.serve(self._api, request)
@@ -89,9 +93,9 @@ class App:
             host = request.headers.get("host", "")
             found = discovery.answer(self._api.registry, path, request.headers, host)
         else:
-            found = self._pages.page(path, request)
+            found = self._pages.page(path)
         if found is None:
-            raise no_such_resource()
+            raise NoSuchPage
         return found
 
 
@@ -148,6 +152,10 @@ def _within(body: bytes) -> bytes:
     if len(body) > _BODY_LIMIT:
         raise too_large(f"Request entity too large: limit is {_BODY_LIMIT}")
     return body
+
+
+def _plain(error: StatusError) -> Response:
+    return Response(error.code, f"{error.message}\n".encode(), "text/plain; charset=utf-8")
 
 
 def _refusal(error: StatusError) -> Response:

@@ -51,6 +51,12 @@ def _refuse_constant(text: str) -> None:
     raise ValueError(f"invalid character {text[0]!r} looking for beginning of value")
 
 
+def _number(text: str) -> float | int:
+    """A number with a fraction or exponent; whole ones are kept as Go prints them, without the point."""
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
+
+
 def parse_json(body: bytes, seen: Duplicates | None = None) -> Any:
     """JSON of a body.
 
@@ -59,7 +65,8 @@ def parse_json(body: bytes, seen: Duplicates | None = None) -> Any:
     """
     try:
         text = body.decode("utf-8-sig")
-        return json.loads(text, object_pairs_hook=seen.hook if seen else None, parse_constant=_refuse_constant)
+        hook = seen.hook if seen else None
+        return json.loads(text, object_pairs_hook=hook, parse_constant=_refuse_constant, parse_float=_number)
     except RecursionError as error:
         raise ValueError("exceeded max depth") from error
 
@@ -81,7 +88,7 @@ def decode(body: bytes, content_type: str, what: str, *, binary: bool = True) ->
     try:
         found = _PARSERS[media](body, seen)
     except ValueError as error:
-        raise bad_request(_unrecognized(what, _go_words(error, body), body)) from error
+        raise bad_request(_unrecognized(what, _go_words(error), body)) from error
     if found is None:
         found = {}
     if not isinstance(found, dict):
@@ -100,10 +107,14 @@ def _unrecognized(what: str, why: str, body: bytes) -> str:
     return f"the object provided is unrecognized (must be of type {what}): {why} ({shown}{' ...' if len(body) > _SHOWN else ''})"
 
 
-def _go_words(error: ValueError, body: bytes) -> str:
+def _go_words(error: ValueError) -> str:
     """A parse error as Go's decoders word it."""
     if not isinstance(error, json.JSONDecodeError):
-        return f"couldn't get version/kind; json parse error: {error}" if isinstance(error, UnicodeDecodeError) else str(error)
+        return (
+            f"couldn't get version/kind; json parse error: {error}"
+            if isinstance(error, UnicodeDecodeError)
+            else str(error)
+        )
     return f"couldn't get version/kind; json parse error: {go_json_error(error)}"
 
 
@@ -143,7 +154,7 @@ def _parse_yaml(body: bytes, seen: Duplicates) -> Any:
         raise ValueError(f"yaml: {line}{getattr(error, 'problem', error)}") from error
 
 
-def _parse_protobuf(body: bytes, seen: Duplicates) -> Any:
+def _parse_protobuf(body: bytes, _: Duplicates) -> Any:
     return protobuf.decode(body)
 
 

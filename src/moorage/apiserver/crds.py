@@ -32,7 +32,9 @@ log = structlog.get_logger(__name__)
 def internal_request(verb: str, served: ServedType) -> Request:
     """A request of the server itself."""
     rt = served.resource
-    return Request("", Target("", verb, rt.group, rt.version, "", rt.plural), {}, {"user-agent": "moorage-apiserver"}, user=SERVER)
+    return Request(
+        "", Target("", verb, rt.group, rt.version, "", rt.plural), {}, {"user-agent": "moorage-apiserver"}, user=SERVER
+    )
 
 
 def served_type(crd: JsonObject, revision: int) -> ServedType:
@@ -160,7 +162,9 @@ class Definitions:
         conflicts = self._conflicts(crd)
         names = dict(crd["spec"]["names"])
         status = dict(crd.get("status") or {})
-        accepted = conflicts[0] if conflicts else Condition("NamesAccepted", "True", "NoConflicts", "no conflicts found")
+        accepted = (
+            conflicts[0] if conflicts else Condition("NamesAccepted", "True", "NoConflicts", "no conflicts found")
+        )
         established = (
             Condition("Established", "False", "NotAccepted", "not all names are accepted")
             if conflicts
@@ -168,7 +172,9 @@ class Definitions:
         )
         names.setdefault("singular", names["kind"].lower())
         names.setdefault("listKind", f"{names['kind']}List")
-        status["acceptedNames"] = {"plural": "", "kind": "", **(status.get("acceptedNames") or {})} if conflicts else names
+        status["acceptedNames"] = (
+            {"plural": "", "kind": "", **(status.get("acceptedNames") or {})} if conflicts else names
+        )
         status["storedVersions"] = status.get("storedVersions") or [crd["spec"]["versions"][0]["name"]]
         merged = merge(from_wire(status.get("conditions")), (accepted, established), generation=0, now=self._api.now())
         status["conditions"] = [condition.to_wire() for condition in merged]

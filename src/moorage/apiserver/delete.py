@@ -39,7 +39,12 @@ async def delete(api: Api, request: Request, served: ServedType) -> Response:
     entry, gone = await delete_object(api, request, served, path, options)
     if gone and served.storage not in _RETURNS_OBJECT:
         meta = entry.parse()["metadata"]
-        details = {"name": meta["name"], "group": served.resource.group, "kind": served.resource.plural, "uid": meta["uid"]}
+        details = {
+            "name": meta["name"],
+            "group": served.resource.group,
+            "kind": served.resource.plural,
+            "uid": meta["uid"],
+        }
         body = encode(success({name: value for name, value in details.items() if value}))
         return Response(200, body)
     return present.one(api, request, served, entry)

@@ -62,6 +62,13 @@ class Subject:
         return found
 
 
+class NoSuchPage(StatusError):
+    """404 in plain text, as Kubernetes answers for paths that nothing of its own serves."""
+
+    def __init__(self) -> None:
+        super().__init__(404, "NotFound", "404 page not found")
+
+
 def not_found(resource: ResourceType, name: str) -> StatusError:
     """404 for an object."""
     about = Subject.of(resource, name)
@@ -69,7 +76,7 @@ def not_found(resource: ResourceType, name: str) -> StatusError:
 
 
 def no_such_resource() -> StatusError:
-    """404 for a path that names no served resource."""
+    """404 for a path below a built-in group that names no served resource."""
     return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 

@@ -74,7 +74,8 @@ class _Walk:
     def _array(self, schema: JsonObject, value: Any, struct: str, path: str) -> str:
         if not isinstance(value, list):
             return self._wrong(value, struct, path, self._go_name(schema))
-        return next(filter(None, (self.visit(schema["items"], item, struct, path) for item in value)), "")
+        found = (self.visit(schema["items"], item, struct, path) for item in value)
+        return next((why for why in found if why), "")
 
     def _scalar(self, schema: JsonObject, value: Any, struct: str, path: str) -> str:
         kind, form = schema.get("type"), schema.get("format")
@@ -97,7 +98,11 @@ class _Walk:
         if kind == "array":
             return f"[]{self._go_name(schema['items'])}"
         if kind == "object":
-            return f"map[string]{self._go_name(schema['additionalProperties'])}" if "additionalProperties" in schema else "struct"
+            return (
+                f"map[string]{self._go_name(schema['additionalProperties'])}"
+                if "additionalProperties" in schema
+                else "struct"
+            )
         if kind == "integer":
             return str(schema.get("format", "int64"))
         return "[]uint8" if schema.get("format") == "byte" else _GO_NAMES.get(kind, kind)

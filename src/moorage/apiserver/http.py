@@ -23,7 +23,7 @@ _CONNECTIONS = 2000
 class PeerProtocol(HttpToolsProtocol):
     """Puts the user of the verified client certificate into `scope["state"]["peer"]`."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         connection = transport.get_extra_info("ssl_object")
         self.app_state = {"peer": certificate_user(connection.getpeercert()) if connection is not None else None}
         super().connection_made(transport)  # type: ignore[arg-type]
@@ -74,5 +74,5 @@ class Listener:
         for task in list(self._state.tasks):
             task.cancel()
         for connection in list(self._state.connections):
-            connection.transport.abort()  # type: ignore[union-attr]
+            connection.transport.abort()
         self._server = None

@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
 
-from moorage.apiserver.errors import StatusError, storage_refused
+from moorage.apiserver.errors import StatusError, storage_refused, too_large
 from moorage.apiserver.store import Past, Record, Store, WriteRefused
 from moorage.core.meta import JsonObject
 
+LARGEST = 1536 * 1024
+"""Bytes of a stored object at most."""
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False)
 
@@ -157,9 +159,13 @@ class Hub:
         before = await self.settled(storage, key)
         if (before.rev if before else 0) != seen:
             raise Stale
-        self._given += 1
-        obj["metadata"]["resourceVersion"] = str(self._given)
-        record = Record(self._given, storage, key, seen, delete, encode(obj))
+        revision = self._given + 1
+        obj["metadata"]["resourceVersion"] = str(revision)
+        value = encode(obj)
+        if len(value) > LARGEST and not delete:
+            raise too_large(f"the object has {len(value)} bytes as it would be stored; at most {LARGEST} are")
+        self._given = revision
+        record = Record(revision, storage, key, seen, delete, value)
         done: asyncio.Future[Entry] = asyncio.get_running_loop().create_future()
         self._pending[storage, key] = done
         self.store.append(record)
@@ -203,9 +209,7 @@ class Hub:
     def check_kept(self, since: int) -> None:
         """Raises 410 when `since` lies before what is kept."""
         if since < self.store.compacted:
-            raise StatusError(
-                410, "Expired", f"too old resource version: {since} ({self.store.compacted + 1})"
-            )
+            raise StatusError(410, "Expired", f"too old resource version: {since} ({self.store.compacted + 1})")
 
     async def at(self, storage: str, namespace: str, revision: int) -> list[Entry]:
         """The entries of a namespace (or all) as they stood at `revision`, in key order.

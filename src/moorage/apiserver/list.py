@@ -27,7 +27,7 @@ async def list_objects(api: Api, request: Request, served: ServedType) -> Respon
         raise rv_too_large(options.version, api.hub.revision)
     version = _pinned(options) or api.hub.revision
     if options.start and version < api.hub.store.compacted:
-        raise _token_expired(chosen, api)
+        raise _token_expired()
     if version < api.hub.revision and _pinned(options):
         entries = await api.hub.at(served.storage, chosen.namespace, version)
     else:
@@ -65,9 +65,9 @@ def _page(
     return page, meta
 
 
-def _token_expired(chosen: Selection, api: Api) -> StatusError:
-    """410 with a token that goes on at the newest revision, inconsistently."""
-    error = StatusError(
+def _token_expired() -> StatusError:
+    """410: the first page is too long ago."""
+    return StatusError(
         410,
         "Expired",
         "The provided continue parameter is too old to display a consistent list result. You can start a new list "
@@ -75,4 +75,3 @@ def _token_expired(chosen: Selection, api: Api) -> StatusError:
         "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
         "modified, or deleted between the time the first chunk was returned and now may show up in the list.",
     )
-    return error

@@ -16,10 +16,11 @@ from moorage.core.meta import JsonObject, Key
 from moorage.schema import FieldError, forbidden, invalid, required, too_long
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 _ANNOTATIONS_LIMIT = 256 * 1024
 
 
-def prepare_create(served: ServedType, obj: JsonObject, key: Key, now: str) -> None:
+def prepare_create(obj: JsonObject, key: Key, now: str) -> None:
     """Set what a new object gets: namespace, generated name, uid, creation time.
 
     Raises:
@@ -41,12 +42,8 @@ def prepare_create(served: ServedType, obj: JsonObject, key: Key, now: str) -> N
 def set_namespace(meta: JsonObject, namespace: str) -> None:
     """Raises 400 when the object names another namespace than the request."""
     given = meta.get("namespace") or ""
-    if given and given != namespace:
-        if not namespace:
-            raise bad_request("namespace may not be set for a cluster-scoped object")
-        raise bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
+    if given and namespace and given != namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     if namespace:
         meta["namespace"] = namespace
     else:
@@ -59,9 +56,7 @@ def check_name(obj: JsonObject, key: Key) -> None:
     set_namespace(meta, key.namespace)
     given = meta.get("name") or ""
     if given and given != key.name:
-        raise bad_request(
-            f"the name of the object ({given}) does not match the name on the URL ({key.name})"
-        )
+        raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({key.name})")
     meta["name"] = key.name
 
 
@@ -96,8 +91,10 @@ def validate(served: ServedType, obj: JsonObject) -> list[FieldError]:
     else:
         found += [invalid("metadata.name", name, why) for why in rule(name)]
     if served.resource.namespaced and meta.get("namespace"):
-        found += [invalid("metadata.namespace", meta["namespace"], why) for why in names.dns1123_label(meta["namespace"])]
-    return found + validate_labels(meta) + _annotations(meta) + _finalizers(meta) + _owners(meta)
+        found += [
+            invalid("metadata.namespace", meta["namespace"], why) for why in names.dns1123_label(meta["namespace"])
+        ]
+    return found + validate_labels(meta) + _annotations(meta) + _finalizers(served, meta) + _owners(meta)
 
 
 def _without_dash(generate: str) -> str:
@@ -142,18 +139,37 @@ def _annotations(meta: JsonObject) -> list[FieldError]:
     return [*found, too_long(path, "", _ANNOTATIONS_LIMIT)] if size > _ANNOTATIONS_LIMIT else found
 
 
-def _finalizers(meta: JsonObject) -> list[FieldError]:
+def _knows_finalizers(served: ServedType) -> bool:
+    """Whether a kind takes only the finalizers that Kubernetes knows, or ones with a domain."""
+    return not served.custom and served.resource.group != "apiextensions.k8s.io"
+
+
+def _finalizers(served: ServedType, meta: JsonObject) -> list[FieldError]:
     found: list[FieldError] = []
     finalizers = meta.get("finalizers") or ()
+    path = "metadata.finalizers"
     for at, name in enumerate(finalizers):
-        path = f"metadata.finalizers[{at}]"
         found += [invalid(path, name, why) for why in names.qualified_name(name)]
+        if _knows_finalizers(served) and "/" not in name and name not in _STANDARD_FINALIZERS:
+            found.append(
+                invalid(f"{path}[{at}]", name, "name is neither a standard finalizer name nor is it fully qualified")
+            )
     both = {"orphan", "foregroundDeletion"} <= set(finalizers)
     if both:
         found.append(
             invalid("metadata.finalizers", finalizers, "finalizer orphan and foregroundDeletion cannot be both set")
         )
     return found
+
+
+def finalizer_warnings(meta: JsonObject) -> tuple[str, ...]:
+    """Advice about finalizers of custom resources without a domain."""
+    return tuple(
+        f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name to avoid accidental conflicts with other '
+        "finalizer writers"
+        for name in meta.get("finalizers") or ()
+        if "/" not in name and name not in _STANDARD_FINALIZERS
+    )
 
 
 def _owners(meta: JsonObject) -> list[FieldError]:
@@ -176,7 +192,7 @@ def _owners(meta: JsonObject) -> list[FieldError]:
                     invalid(
                         "metadata.ownerReferences",
                         meta["ownerReferences"],
-                        "Only one reference can have Controller set to true. Found \"true\" in references for "
+                        'Only one reference can have Controller set to true. Found "true" in references for '
                         f"{controller} and {named}",
                     )
                 )

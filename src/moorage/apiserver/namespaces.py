@@ -101,7 +101,7 @@ class Namespaces:
         if old is not None and (old.get("data") or {}).get("ca.crt") == self._ca:
             return
         note = "Contains a CA bundle that can be used to verify the server, as internal clients reach it."
-        meta = old["metadata"] if old else {"name": _CA, "namespace": namespace}
+        meta: JsonObject = old["metadata"] if old else {"name": _CA, "namespace": namespace}
         meta["annotations"] = {**(meta.get("annotations") or {}), "kubernetes.io/description": note}
         obj = {"metadata": meta, "data": {"ca.crt": self._ca}}
         await self._put(CONFIG_MAPS, path, obj, entry.rev if entry else 0)

@@ -85,9 +85,7 @@ def _match_errors(version: str, match: str, token: str) -> list[FieldError]:
     if match not in ("Exact", "NotOlderThan"):
         found.append(not_supported(path, match, ("Exact", "NotOlderThan", "")))
     if match == "Exact" and version == "0":
-        found.append(
-            forbidden(path, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
-        )
+        found.append(forbidden(path, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
     return found
 
 
@@ -164,7 +162,9 @@ def delete_options(request: Request) -> DeleteOptions:
     if request.body:
         body, _ = decode(request.body, request.headers.get("content-type", ""), "DeleteOptions")
         if body.get("kind") not in (None, "", "DeleteOptions"):
-            raise bad_request(f"the object provided is unrecognized (must be of type DeleteOptions): {body.get('kind')}")
+            raise bad_request(
+                f"the object provided is unrecognized (must be of type DeleteOptions): {body.get('kind')}"
+            )
     policy = body.get("propagationPolicy") or request.query.get("propagationPolicy", "")
     orphan = body.get("orphanDependents")
     if orphan is None and request.query.get("orphanDependents"):

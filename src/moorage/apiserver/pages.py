@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from moorage.apiserver.hub import Hub, encode
 from moorage.apiserver.registry import Registry
@@ -28,14 +28,14 @@ class Pages:
         self._spent: Counter[str] = Counter()
         self._open_api: dict[str, tuple[int, bytes]] = {}
 
-    def open(self, path: str, request: Request) -> Response:
+    def open(self, path: str, query: Mapping[str, str]) -> Response:
         """Health and version: open to everybody."""
         if path.startswith("/version"):
             return Response(200, encode(self._version()))
         why = self._ready() if path.startswith("/readyz") else ""
         if why:
             return Response(503, f"[-]{why}\nreadyz check failed\n".encode(), "text/plain; charset=utf-8")
-        body = b"[+]ping ok\n[+]store ok\nhealth check passed\n" if "verbose" in request.query else b"ok"
+        body = b"[+]ping ok\n[+]store ok\nhealth check passed\n" if "verbose" in query else b"ok"
         return Response(200, body, "text/plain; charset=utf-8")
 
     def _version(self) -> dict[str, str]:
@@ -51,7 +51,7 @@ class Pages:
             "platform": f"linux/{ {'x86_64': 'amd64', 'aarch64': 'arm64'}.get(platform.machine(), platform.machine()) }",
         }
 
-    def page(self, path: str, request: Request) -> Response | None:
+    def page(self, path: str) -> Response | None:
         """The page of a path, or None when there is none."""
         if path == "/":
             return Response(200, encode({"paths": self._paths()}))
@@ -63,7 +63,9 @@ class Pages:
         versions = {served.resource.api_version for served in self._registry.types()}
         found = {"/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"}
         for version in versions:
-            found |= {f"/apis/{version}", f"/apis/{version.partition('/')[0]}"} if "/" in version else {f"/api/{version}"}
+            found |= (
+                {f"/apis/{version}", f"/apis/{version.partition('/')[0]}"} if "/" in version else {f"/api/{version}"}
+            )
         return sorted(found)
 
     def count(self, request: Request, code: int, seconds: float) -> None:

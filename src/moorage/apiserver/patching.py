@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from moorage.apiserver.served import ServedType
 from moorage.apiserver.write import Edit, Written, type_map, write_object
 from moorage.core.meta import JsonObject, Key, ResourceType
 from moorage.schema import forbidden, required
+from moorage.schema import invalid as invalid_value
 
 JSON_PATCH, MERGE, STRATEGIC = (
     "application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json",
@@ -83,16 +85,31 @@ def checked(api: Api, request: Request, served: ServedType, obj: Any, key: Key) 
     """A patched object as if it had come in a body: kind, fields, name."""
     if not isinstance(obj, dict):
         raise bad_request(f"the object provided is unrecognized (must be of type {served.resource.kind})")
-    found = strategy.decode_object(api.registry, served, request, (obj, []))
+    try:
+        found = strategy.decode_object(api.registry, served, request, (obj, []))
+    except StatusError as error:
+        raise _strict(error, obj) from error
     metadata.check_name(found, key)
     return found
+
+
+def _strict(error: StatusError, patched: JsonObject) -> StatusError:
+    """Unknown fields of a patched object are 422, where those of a body are 400."""
+    _, mark, fields = error.message.partition("strict decoding error: ")
+    if not mark:
+        return error
+    shown = json.dumps(patched, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    nameless = ResourceType("", "", "", "")
+    return invalid(nameless, "", [invalid_value("patch", shown, mark + fields)])
 
 
 def _changer(request: Request, served: ServedType, media: str) -> Callable[[JsonObject], Any]:
     body = _body(request, served)
     if media == JSON_PATCH:
         if not isinstance(body, list):
-            raise bad_request("error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+            raise bad_request(
+                "error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch"
+            )
         if len(body) > _TOO_MANY_OPS:
             raise StatusError(
                 413,
@@ -178,7 +195,5 @@ def _check_applied(served: ServedType, applied: JsonObject, key: Key) -> None:
 
 
 def _conflict(error: ApplyConflict) -> StatusError:
-    causes = [
-        {"reason": "FieldManagerConflict", "message": message, "field": path} for path, message in error.causes
-    ]
+    causes = [{"reason": "FieldManagerConflict", "message": message, "field": path} for path, message in error.causes]
     return StatusError(409, "Conflict", error.message, {"causes": causes})

@@ -6,6 +6,7 @@ Enters: entries and the form a client accepts. Leaves: response bytes; stored by
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, cast
 
 from moorage.apiserver.api import Api
 from moorage.apiserver.codec import Form, negotiate
@@ -13,9 +14,11 @@ from moorage.apiserver.errors import bad_request
 from moorage.apiserver.hub import Entry, encode
 from moorage.apiserver.request import Request, Response
 from moorage.apiserver.served import ServedType
-
+from moorage.apiserver.table import to_table
 from moorage.apiserver.views import bytes_of, list_item, object_of
 from moorage.core.meta import JsonObject
+
+Include = Literal["Metadata", "Object", "None"]
 
 
 def one(api: Api, request: Request, served: ServedType, entry: Entry, status: int = 200) -> Response:
@@ -25,16 +28,13 @@ def one(api: Api, request: Request, served: ServedType, entry: Entry, status: in
         return Response(status, bytes_of(api.registry, served, entry))
     obj = object_of(api.registry, served, entry)
     if form.shape == "table":
-        obj = table(api, request, served, form, [obj])
-        obj["metadata"] = {"resourceVersion": str(entry.rev or "")}
+        obj = table(api, request, served, form, [obj], {"resourceVersion": str(entry.rev or "")})
     elif form.shape == "partial":
         obj = partial(obj, form)
     return Response(status, form.encode(obj), form.media)
 
 
-def many(
-    api: Api, request: Request, served: ServedType, entries: Sequence[Entry], list_meta: JsonObject
-) -> Response:
+def many(api: Api, request: Request, served: ServedType, entries: Sequence[Entry], list_meta: JsonObject) -> Response:
     """A list."""
     form = negotiate(request.headers, request.query)
     rt = served.resource
@@ -47,8 +47,7 @@ def many(
         return Response(200, body)
     objects = [object_of(api.registry, served, entry) for entry in entries]
     if form.shape == "table":
-        answer = table(api, request, served, form, objects)
-        answer["metadata"] = list_meta
+        answer = table(api, request, served, form, objects, list_meta)
     else:
         answer = {
             "kind": "PartialObjectMetadataList",
@@ -59,7 +58,9 @@ def many(
     return Response(200, form.encode(answer), form.media)
 
 
-def table(api: Api, request: Request, served: ServedType, form: Form, objects: list[JsonObject]) -> JsonObject:
+def table(
+    api: Api, request: Request, served: ServedType, form: Form, objects: list[JsonObject], list_meta: JsonObject
+) -> JsonObject:
     """A Table whose rows carry what `includeObject` asks for.
 
     Raises:
@@ -68,17 +69,8 @@ def table(api: Api, request: Request, served: ServedType, form: Form, objects: l
     include = request.query.get("includeObject") or "Metadata"
     if include not in ("None", "Metadata", "Object"):
         raise bad_request(f'unrecognized includeObject value: "{include}"')
-    from moorage.apiserver.table import to_table
-
-    made = to_table(served, objects, api.clock())
+    made = to_table(served, objects, now=api.clock(), list_meta=list_meta, include=cast(Include, include))
     made["apiVersion"] = f"meta.k8s.io/{form.version}"
-    for row, obj in zip(made["rows"], objects, strict=True):
-        if include == "Metadata":
-            row["object"] = partial(obj, form)
-        elif include == "Object":
-            row["object"] = obj
-        else:
-            row.pop("object", None)
     return made
 
 

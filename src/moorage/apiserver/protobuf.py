@@ -98,7 +98,8 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 def _message(name: str, data: bytes, depth: int) -> JsonObject:
     if depth > _DEEPEST:
         raise ValueError("exceeded max depth")
-    known, made = _messages()[name], {}
+    known = _messages()[name]
+    made: JsonObject = {}
     for number, raw in _fields(data):
         row = known.get(str(number))
         if row is None:

@@ -10,12 +10,13 @@ from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any
 
-from moorage.apiserver.errors import StatusError, bad_request, no_such_resource
+from moorage.apiserver.errors import NoSuchPage, bad_request, invalid, no_such_resource
 from moorage.apiserver.request import Target
 from moorage.apiserver.served import ServedType
 from moorage.core.meta import JsonObject, Key, ResourceType
+from moorage.schema import invalid as invalid_value
 
-_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _SHARED_STORAGE = {("events.k8s.io", "events"): "events"}
 
 NAMESPACES = ResourceType("", "v1", "Namespace", "namespaces", namespaced=False)
@@ -41,7 +42,10 @@ class Registry:
         self.subresource_kinds: dict[tuple[str, str], JsonObject] = {}
         for served in self._builtins():
             self._put(served)
-        self.object_meta = ServedType(NAMESPACES, self.definitions[_OBJECT_META], definitions=self.definitions).structural
+        self._builtin_groups = {group for group, _, _ in self._types}
+        self.object_meta = ServedType(
+            NAMESPACES, self.definitions[OBJECT_META], definitions=self.definitions
+        ).structural
 
     def _builtins(self) -> Iterable[ServedType]:
         by_kind = {
@@ -127,12 +131,16 @@ class Registry:
         """
         served = self.find(target.group, target.version, target.resource)
         if served is None or (target.subresource and target.subresource not in served.subresources):
-            raise no_such_resource()
+            raise (
+                no_such_resource()
+                if target.group in self._builtin_groups and not (served and served.custom)
+                else NoSuchPage()
+            )
         scoped = served.resource.namespaced
         if (scoped and target.name and not target.namespace) or (
             not scoped and target.namespace and target.resource != "namespaces"
         ):
-            raise no_such_resource()
+            raise NoSuchPage() if served.custom else no_such_resource()
         return served
 
 
@@ -150,31 +158,45 @@ def check_gvk(served: ServedType, obj: JsonObject) -> None:
     if served.custom or not isinstance(given[0], str) or not isinstance(given[1], str):
         _refuse_custom(rt, obj)
     if given[0] not in ("", rt.api_version) or given[1] not in ("", rt.kind):
-        group, _, version = given[0].rpartition("/")
-        want = f"{rt.group}/{rt.version}, Kind={rt.kind}"
-        got = f"{group}/{version}, Kind={given[1]}"
-        if given[1] != rt.kind or group == rt.group:
-            raise bad_request(
-                f"{given[1]} in version {version!r} cannot be handled as a {rt.kind}: "
-                f"converting ({got}) to ({want}): unknown conversion".replace("'", '"')
-            )
-        raise bad_request(
-            f"the API version in the data ({given[0]}) does not match the expected API version ({rt.api_version})"
-        )
+        _refuse_builtin(rt, *given)
     obj["apiVersion"], obj["kind"] = rt.api_version, rt.kind
+
+
+def _refuse_builtin(rt: ResourceType, api_version: str, kind: str) -> None:
+    group, _, version = api_version.rpartition("/")
+    if api_version.count("/") > 1:
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {rt.kind}): unexpected GroupVersion string: {api_version}"
+        )
+    if group == rt.group and version != rt.version:
+        raise bad_request(
+            f'{kind} in version "{version}" cannot be handled as a {rt.kind}: no kind "{kind}" is registered for version '
+            f'"{api_version}" in scheme "pkg/runtime/scheme.go:111"'
+        )
+    if kind != rt.kind:
+        internal = "core" if not rt.group else rt.group.partition(".")[0]
+        raise bad_request(
+            f'{kind} in version "{version}" cannot be handled as a {rt.kind}: '
+            f"converting ({version}.{kind}) to ({internal}.{rt.kind}): unknown conversion"
+        )
+    raise bad_request(
+        f"the API version in the data ({api_version}) does not match the expected API version ({rt.api_version})"
+    )
 
 
 def _refuse_custom(rt: ResourceType, obj: JsonObject) -> None:
     version, kind = obj.get("apiVersion"), obj.get("kind")
     if not isinstance(version, str) or not version or not isinstance(kind, str) or not kind:
         missing = "kind" if not kind else "apiVersion"
+        text = json.dumps(obj, separators=(",", ":"), ensure_ascii=False)
         raise bad_request(
-            f"the object provided is unrecognized (must be of type {rt.kind}): Object '{missing.capitalize()}' is missing"
+            f"the object provided is unrecognized (must be of type {rt.kind}): "
+            f"Object '{missing[0].upper()}{missing[1:]}' is missing in '{text}' ({text[:30]}{' ...' if len(text) > 30 else ''})"
         )
     if version != rt.api_version:
         raise bad_request(
             f"the API version in the data ({version}) does not match the expected API version ({rt.api_version})"
         )
-    raise StatusError(
-        400, "BadRequest", f"{kind} in version \"{rt.version}\" cannot be handled as a {rt.kind}: unexpected kind"
-    )
+    shown = ResourceType(rt.group, rt.version, kind, rt.plural)
+    error = invalid_value("kind", kind, f"must be {rt.kind}")
+    raise invalid(shown, (obj.get("metadata") or {}).get("name", ""), [error])

@@ -114,7 +114,9 @@ def parse_target(method: str, raw_path: str, query: Mapping[str, str]) -> Target
         subresource = ""
     elif watching:
         verb = "watch"
-    return Target(path, verb, group, version, namespace, resource, name, subresource, tuple(part for part in more if part))
+    return Target(
+        path, verb, group, version, namespace, resource, name, subresource, tuple(part for part in more if part)
+    )
 
 
 def _watches(query: Mapping[str, str]) -> bool:

@@ -52,7 +52,7 @@ class Reviews:
             meta["creationTimestamp"] = api.now()
         return Response(201, encode({**answer, "status": status}))
 
-    def _token(self, request: Request, served: ServedType, spec: JsonObject) -> JsonObject:
+    def _token(self, _request: Request, _served: ServedType, spec: JsonObject) -> JsonObject:
         token, wanted = spec.get("token") or "", tuple(spec.get("audiences") or (ISSUER,))
         if not token:
             raise bad_request("token is required for TokenReview in authentication")
@@ -61,11 +61,15 @@ class Reviews:
         if known:
             user = self._authenticator.tokens.user(token, wanted)
         if user is None:
-            return {"user": {}, "error": "invalid bearer token"}
+            error = "invalid bearer token"
+            if known and not set(known) & set(wanted):
+                lists = [" ".join(f'"{name}"' for name in names) for names in (known, wanted)]
+                error = f"[{error}, token audiences [{lists[0]}] is invalid for the target audiences [{lists[1]}]]"
+            return {"user": {}, "error": error}
         met = [name for name in wanted if name in known] if known else list(wanted)
         return {"authenticated": True, "user": user_wire(user), "audiences": met}
 
-    def _self(self, request: Request, served: ServedType, spec: JsonObject) -> JsonObject:
+    def _self(self, request: Request, _served: ServedType, _spec: JsonObject) -> JsonObject:
         return {"userInfo": user_wire(request.user)}
 
     def _subject(self, request: Request, served: ServedType, spec: JsonObject) -> JsonObject:
@@ -76,9 +80,7 @@ class Reviews:
             raise invalid(served.resource, "", errors)
         resource = spec.get("resourceAttributes") or {}
         if served.resource.namespaced and resource.get("namespace") != request.target.namespace:
-            raise bad_request(
-                f"spec.resourceAttributes.namespace must match namespace: {request.target.namespace}"
-            )
+            raise bad_request(f"spec.resourceAttributes.namespace must match namespace: {request.target.namespace}")
         extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
         user = User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""), extra)
         return self._decide(user, spec)
@@ -101,7 +103,7 @@ class Reviews:
         allowed, why = self._access.decide(user, target)
         return {"allowed": allowed, **({"reason": why} if why else {})}
 
-    def _rules(self, request: Request, served: ServedType, spec: JsonObject) -> JsonObject:
+    def _rules(self, request: Request, _served: ServedType, spec: JsonObject) -> JsonObject:
         namespace = spec.get("namespace") or ""
         if not namespace:
             raise bad_request("no namespace on request")
@@ -125,5 +127,9 @@ def _attribute_errors(spec: JsonObject) -> list[FieldError]:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
     if resource and path:
-        return [invalid_value("spec.nonResourceAttributes", path, "cannot be specified in combination with resourceAttributes")]
+        return [
+            invalid_value(
+                "spec.nonResourceAttributes", path, "cannot be specified in combination with resourceAttributes"
+            )
+        ]
     return [] if resource or path else [invalid_value("spec.resourceAttributes", resource, why)]

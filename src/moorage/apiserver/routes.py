@@ -57,6 +57,10 @@ async def serve(api: Api, request: Request) -> Response:
         verb = VERBS.get(target.verb) if target.verb in served.verbs else None
     if served.resource.group in REVIEW_GROUPS and verb is create:
         return await api.reviews.create(api, request, served)
+    if target.verb in ("create", "deletecollection") and served.resource.namespaced and not target.namespace:
+        raise method_not_allowed()
+    if target.name and target.verb == "create" and not target.subresource:
+        raise method_not_allowed()
     if verb is None or (not target.name and target.verb in ("update", "patch")):
         raise method_not_allowed()
     return await verb(api, request, served)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.apiserver.api import Api
-from moorage.apiserver.codec import decode, negotiate
+from moorage.apiserver.codec import decode, negotiate, parse_json
 from moorage.apiserver.errors import StatusError, bad_request, conflict, invalid, not_found, unsupported_media_type
 from moorage.apiserver.hub import encode
 from moorage.apiserver.options import check_write_options
 from moorage.apiserver.patch import PatchError, json_patch, merge_patch
 from moorage.apiserver.patching import JSON_PATCH, MERGE, STRATEGIC
-from moorage.apiserver.codec import parse_json
 from moorage.apiserver.registry import key_of_target
 from moorage.apiserver.request import Request, Response
 from moorage.apiserver.served import ServedType
@@ -95,7 +94,7 @@ async def put_scale(api: Api, request: Request, served: ServedType) -> Response:
         StatusError: 400, 404, 409, 415, 422.
     """
     sent, _ = decode(request.body, request.headers.get("content-type", ""), "Scale")
-    return await _write(api, request, served, lambda current: sent)
+    return await _write(api, request, served, lambda _: sent)
 
 
 async def patch_scale(api: Api, request: Request, served: ServedType) -> Response:
@@ -114,7 +113,8 @@ async def patch_scale(api: Api, request: Request, served: ServedType) -> Respons
 
     def changed(current: JsonObject) -> JsonObject:
         try:
-            return json_patch(current, body) if media == JSON_PATCH else merge_patch(current, body)
+            made: JsonObject = json_patch(current, body) if media == JSON_PATCH else merge_patch(current, body)
+            return made
         except PatchError as error:
             raise StatusError(error.code, error.reason, error.message) from error
 
@@ -153,6 +153,8 @@ def _check(served: ServedType, name: str, scale: JsonObject, current: JsonObject
         raise conflict(served.resource, name)
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if isinstance(replicas, bool) or not isinstance(replicas, int):
-        raise bad_request("Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal spec.replicas of type int32")
+        raise bad_request(
+            'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal spec.replicas of type int32'
+        )
     if replicas < 0:
         raise invalid(_SCALE, name, [invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")])

@@ -112,7 +112,7 @@ def selection(registry: Registry, served: ServedType, request: Request) -> Selec
         labels = parse_labels(request.query.get("labelSelector", ""))
         terms = parse_fields(request.query.get("fieldSelector", ""))
     except ValueError as error:
-        raise bad_request(f"unable to parse selector: {error}") from error
+        raise bad_request(str(error)) from error
     known = {"metadata.name", "metadata.namespace", *fields_of(served)}
     for path, _, _ in terms:
         if path not in known:

@@ -30,6 +30,7 @@ from moorage.apiserver.namespaces import Namespaces
 from moorage.apiserver.pages import Pages
 from moorage.apiserver.registry import Registry
 from moorage.apiserver.reviews import Reviews
+from moorage.apiserver.store import WriteRefused
 from moorage.apiserver.tls import ensure_pki, signing_key, write_private
 from moorage.apiserver.tokens import Tokens
 from moorage.apiserver.ttl import Expiry
@@ -97,10 +98,16 @@ class Server:
         tokens = Tokens(signing_key(self._dir / "pki"), self.hub, lambda: datetime.now(UTC))
         self._access = Access(self.hub)
         authenticator = Authenticator(tokens, {})
-        self.api = Api(self.hub, registry, self._dir, tokens, Reviews(authenticator, self._access))
-        self.api.admission = Webhooks(self.hub, registry, Caller(self.hub, self._in_process))
-        self.api.allocate = Addresses(self.hub, self._cidr).allocate
-        self.api.check_escalation = self._access.check_escalation
+        self.api = Api(
+            self.hub,
+            registry,
+            self._dir,
+            tokens,
+            Reviews(authenticator, self._access),
+            Webhooks(self.hub, registry, Caller(self.hub, self._in_process)),
+            Addresses(self.hub, self._cidr).allocate,
+            self._access.check_escalation,
+        )
         self._definitions = Definitions(self.api)
         self._namespaces = Namespaces(self.api, self._pki.authority.pem.decode())
         self._collector = Collector(self.api)
@@ -111,7 +118,7 @@ class Server:
         return App(self.api, authenticator, self._access, pages, self._audit)
 
     def _begin(self, work: Awaitable[None]) -> None:
-        self._tasks.append(asyncio.ensure_future(work))  # type: ignore[arg-type]
+        self._tasks.append(asyncio.ensure_future(work))
 
     async def stop(self) -> None:
         """End watches, finish requests, close the store."""
@@ -158,7 +165,7 @@ class Server:
             self._audit.flush()
             try:
                 await self.compact()
-            except Exception as error:  # the sweep must outlive a full disk
+            except (WriteRefused, OSError) as error:
                 log.warning("compaction_failed", why=str(error))
 
     async def compact(self) -> None:

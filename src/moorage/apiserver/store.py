@@ -166,7 +166,8 @@ class Store:
         with self._reading:
             assert self._reader is not None
             rows = self._reader.execute(
-                "SELECT c.key FROM current c JOIN log l ON l.rev = c.rev WHERE c.storage = ? AND l.at < ?", (storage, at)
+                "SELECT c.key FROM current c JOIN log l ON l.rev = c.rev WHERE c.storage = ? AND l.at < ?",
+                (storage, at),
             ).fetchall()
         return [key for (key,) in rows]
 

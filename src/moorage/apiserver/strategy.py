@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moorage.apiserver import builtin, metadata
-from moorage.apiserver.errors import StatusError, bad_request
+from moorage.apiserver.errors import bad_request
 from moorage.apiserver.gotypes import first_mismatch
-from moorage.apiserver.registry import Registry, check_gvk
+from moorage.apiserver.registry import OBJECT_META, Registry, check_gvk
 from moorage.apiserver.request import Request
 from moorage.apiserver.served import ServedType
 from moorage.core.meta import JsonObject
 from moorage.schema import ErrorType, FieldError, Verdict
 from moorage.schema import invalid as invalid_value
-from moorage.schema.rules import has_rules
+from moorage.schema.node import has_rules
 
 _SHOWN_WARNINGS = 100
 _BLOCKING = {
@@ -35,7 +35,9 @@ _UNCHECKED = invalid_value(
 )
 
 
-def decode_object(registry: Registry, served: ServedType, request: Request, found: tuple[JsonObject, list[str]]) -> JsonObject:
+def decode_object(
+    registry: Registry, served: ServedType, request: Request, found: tuple[JsonObject, list[str]]
+) -> JsonObject:
     """The object of a body: kind checked, unknown fields dropped and reported as `fieldValidation` asks.
 
     Raises:
@@ -47,9 +49,49 @@ def decode_object(registry: Registry, served: ServedType, request: Request, foun
     problems = [f'duplicate field "{path}"' for path in repeated]
     problems += [f'unknown field "{path}"' for path in prune(registry, served, obj)]
     report_fields(request, served, problems)
-    if not served.custom:
+    if served.custom:
+        _check_metadata_types(registry, served, obj)
+    else:
+        _fill_null_texts(obj)
         check_types(served, obj)
+    _drop_repeated_owners(request, obj["metadata"])
     return obj
+
+
+def _fill_null_texts(obj: JsonObject) -> None:
+    """A null in a map of texts is the empty text, as Go decodes it."""
+    meta = obj["metadata"]
+    for holder, name in ((meta, "labels"), (meta, "annotations"), (obj, "data"), (obj, "stringData")):
+        texts = holder.get(name)
+        if isinstance(texts, dict):
+            for key, value in texts.items():
+                if value is None:
+                    texts[key] = ""
+
+
+def _check_metadata_types(registry: Registry, served: ServedType, obj: JsonObject) -> None:
+    rt, meta = served.resource, obj["metadata"]
+    if any(error.type is ErrorType.TYPE_INVALID for error in registry.object_meta.validate(meta).errors):
+        schema = registry.definitions[OBJECT_META]
+        if why := first_mismatch(schema, registry.definitions, {"kind": "ObjectMeta", **meta}):
+            raise bad_request(f'{rt.kind} in version "{rt.version}" cannot be handled as a {rt.kind}: {why}')
+
+
+def _drop_repeated_owners(request: Request, meta: JsonObject) -> None:
+    owners = meta.get("ownerReferences")
+    if not owners or len({owner.get("uid") for owner in owners}) == len(owners):
+        return
+    seen: list[JsonObject] = []
+    for owner in owners:
+        if owner not in seen:
+            seen.append(owner)
+    uids = [owner.get("uid") for owner in owners]
+    repeated = ", ".join(dict.fromkeys(str(uid) for uid in uids if uids.count(uid) > 1))
+    request.warnings.append(
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
+        f"such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {repeated}"
+    )
+    meta["ownerReferences"] = seen
 
 
 def prune(registry: Registry, served: ServedType, obj: JsonObject) -> list[str]:
@@ -147,7 +189,7 @@ def validate(served: ServedType, obj: JsonObject, old: JsonObject | None) -> Ver
     if served.custom:
         found = _by_schema(served, obj, old)
         errors += found.errors
-        warnings = found.warnings
+        warnings = metadata.finalizer_warnings(obj["metadata"]) + found.warnings
     else:
         errors += _without_repeats(builtin.validate_builtin(served.resource, obj, old), errors)
     return Verdict(tuple(errors), warnings)
@@ -167,14 +209,3 @@ def _by_schema(served: ServedType, obj: JsonObject, old: JsonObject | None) -> V
 def _without_repeats(found: Sequence[FieldError], known: Sequence[FieldError]) -> list[FieldError]:
     messages = {error.message for error in known}
     return [error for error in found if error.message not in messages]
-
-
-def check_sizes(served: ServedType, obj: JsonObject, size: int) -> None:
-    """Raises 413 when an object is over what the store takes (1.5 MiB)."""
-    limit = 1536 * 1024
-    if size > limit:
-        raise StatusError(
-            413,
-            "RequestEntityTooLarge",
-            f"{served.resource.kind} {obj['metadata'].get('name', '')!r} has {size} bytes; at most {limit} are stored",
-        )

@@ -162,7 +162,9 @@ def _issue(pki: Pki, name: str, subject: x509.Name, names: list[x509.GeneralName
     write_private(pki.path(f"{name}.crt"), made.public_bytes(serialization.Encoding.PEM), 0o644)
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int
+) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key)
     builder = builder.serial_number(x509.random_serial_number())

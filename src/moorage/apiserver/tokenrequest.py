@@ -46,7 +46,12 @@ async def create_token(api: Api, request: Request, served: ServedType) -> Respon
     answer: JsonObject = {
         "kind": "TokenRequest",
         "apiVersion": "authentication.k8s.io/v1",
-        "metadata": {"name": key.name, "namespace": key.namespace, "creationTimestamp": api.now()},
+        "metadata": {
+            "name": key.name,
+            "namespace": key.namespace,
+            "uid": account["uid"],
+            "creationTimestamp": api.now(),
+        },
         "spec": {
             "audiences": list(audiences),
             "expirationSeconds": seconds,

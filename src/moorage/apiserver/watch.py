@@ -118,7 +118,7 @@ def _options(api: Api, request: Request) -> WatchOptions:
     version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     asked = request.flag("sendInitialEvents") if "sendInitialEvents" in query else None
     bookmarks = request.flag("allowWatchBookmarks")
-    errors = _errors(match, asked, bookmarks)
+    errors = _errors(match, asked)
     if errors:
         raise invalid(_LIST_OPTIONS, "", errors)
     if query.get("continue"):
@@ -131,17 +131,20 @@ def _options(api: Api, request: Request) -> WatchOptions:
     return WatchOptions(since or api.hub.revision, bool(asked and fresh), asked, bookmarks, seconds)
 
 
-def _errors(match: str, asked: bool | None, bookmarks: bool) -> list[FieldError]:
+def _errors(match: str, asked: bool | None) -> list[FieldError]:
     path = "resourceVersionMatch"
-    if asked is None:
-        return [forbidden(path, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")] if match else []
     found: list[FieldError] = []
+    if asked is None:
+        if match:
+            why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            found.append(forbidden(path, why))
+            if match != "NotOlderThan":
+                found.append(not_supported(path, match, ("NotOlderThan",)))
+        return found
     if not match:
         found.append(forbidden(path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
     elif match != "NotOlderThan":
         found.append(not_supported(path, match, ("NotOlderThan",)))
-    if asked and not bookmarks:
-        found = [*found] if bookmarks else found
     return found
 
 
@@ -173,8 +176,7 @@ class _Stream:
     async def _beginning(self, options: WatchOptions, reached: int) -> AsyncIterator[bytes]:
         hub = self._api.hub
         if options.initial:
-            entries = [e for e in hub.collections[self._served.storage].select(self._chosen.namespace)]
-            for entry in entries:
+            for entry in list(hub.collections[self._served.storage].select(self._chosen.namespace)):
                 if self._chosen.matches(entry):
                     yield self._encode("ADDED", entry)
             if options.announce_end and options.bookmarks:
@@ -227,8 +229,8 @@ class _Stream:
         return _line(kind, encode(self._table(obj)))
 
     def _table(self, obj: JsonObject) -> JsonObject:
-        table = present.table(self._api, self._request, self._served, self._form, [obj])
-        table["metadata"] = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+        meta = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+        table = present.table(self._api, self._request, self._served, self._form, [obj], meta)
         if self._columns_sent:
             table["columnDefinitions"] = None
         self._columns_sent = True
@@ -244,7 +246,13 @@ class _Stream:
             obj = present.partial(obj, self._form)
         elif self._form.shape == "table":
             row = {"cells": [None], "object": present.partial(obj, self._form)}
-            obj = {"kind": "Table", "apiVersion": f"meta.k8s.io/{self._form.version}", "metadata": {"resourceVersion": str(revision)}, "columnDefinitions": None, "rows": [row]}
+            obj = {
+                "kind": "Table",
+                "apiVersion": f"meta.k8s.io/{self._form.version}",
+                "metadata": {"resourceVersion": str(revision)},
+                "columnDefinitions": None,
+                "rows": [row],
+            }
         return _line("BOOKMARK", encode(obj))
 
 

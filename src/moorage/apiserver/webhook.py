@@ -52,11 +52,11 @@ class Webhook:
 
     @property
     def fails_closed(self) -> bool:
-        return self.wire.get("failurePolicy", "Fail") == "Fail"
+        return bool(self.wire.get("failurePolicy", "Fail") == "Fail")
 
     @property
     def reinvoked(self) -> bool:
-        return self.wire.get("reinvocationPolicy") == "IfNeeded"
+        return bool(self.wire.get("reinvocationPolicy") == "IfNeeded")
 
     @property
     def seconds(self) -> float:
@@ -89,7 +89,7 @@ class Webhook:
             ConditionFailed: one cannot be evaluated and none is false.
         """
         failed: list[str] = []
-        bindings = {
+        bindings: dict[str, Any] = {
             "object": request.get("object"),
             "oldObject": request.get("oldObject"),
             "request": {name: value for name, value in request.items() if name not in ("object", "oldObject")},
@@ -134,7 +134,10 @@ class ServiceResolver(AbstractResolver):
         self._hub = hub
 
     async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+        self,
+        host: str,
+        port: int = 0,
+        family: socket.AddressFamily = socket.AF_INET,  # noqa: ARG002 - the base's signature
     ) -> list[ResolveResult]:
         name, _, rest = host.partition(".")
         namespace, _, suffix = rest.partition(".")
@@ -146,7 +149,9 @@ class ServiceResolver(AbstractResolver):
                 raise OSError(f'service "{name}" not found')
         found = await asyncio.get_running_loop().getaddrinfo(address, port, type=socket.SOCK_STREAM)
         return [
-            ResolveResult(hostname=host, host=str(item[4][0]), port=port, family=item[0], proto=0, flags=socket.AI_NUMERICHOST)
+            ResolveResult(
+                hostname=host, host=str(item[4][0]), port=port, family=item[0], proto=0, flags=socket.AI_NUMERICHOST
+            )
             for item in found
         ]
 
@@ -182,13 +187,15 @@ class Caller:
         try:
             context = _trust(webhook.wire["clientConfig"].get("caBundle"))
             connector = aiohttp.TCPConnector(ssl=context, resolver=ServiceResolver(self._hub), force_close=True)
-            async with aiohttp.ClientSession(connector=connector) as session:
-                async with session.post(url, json=review, allow_redirects=False) as answer:
-                    body = await answer.content.read(_ANSWER_LIMIT)
-                    if answer.status != 200:
-                        text = body.decode("utf-8", "replace")[:200].strip()
-                        raise CallFailed(f"failed to call webhook: the server responded with {answer.status}: {text}")
-                    return json.loads(body)
+            async with (
+                aiohttp.ClientSession(connector=connector) as session,
+                session.post(url, json=review, allow_redirects=False) as answer,
+            ):
+                body = await answer.content.read(_ANSWER_LIMIT)
+                if answer.status != 200:
+                    text = body.decode("utf-8", "replace")[:200].strip()
+                    raise CallFailed(f"failed to call webhook: the server responded with {answer.status}: {text}")
+                return json.loads(body)
         except (aiohttp.ClientError, OSError) as error:
             raise CallFailed(f'failed to call webhook: Post "{url}": {error}') from error
         except ValueError as error:
@@ -215,7 +222,9 @@ def _trust(bundle: str | None) -> ssl.SSLContext:
 
 def _response(answer: Any, uid: str) -> JsonObject:
     if not isinstance(answer, dict) or answer.get("kind") != "AdmissionReview":
-        raise CallFailed("received invalid webhook response: expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview")
+        raise CallFailed(
+            "received invalid webhook response: expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview"
+        )
     if answer.get("apiVersion") != "admission.k8s.io/v1":
         raise CallFailed(
             "received invalid webhook response: expected webhook response of admission.k8s.io/v1, "
@@ -229,5 +238,7 @@ def _response(answer: Any, uid: str) -> JsonObject:
             f'received invalid webhook response: expected response.uid="{uid}", got "{response.get("uid", "")}"'
         )
     if response.get("patch") and response.get("patchType") != "JSONPatch":
-        raise CallFailed("received invalid webhook response: webhook returned response.patch but not response.patchType")
+        raise CallFailed(
+            "received invalid webhook response: webhook returned response.patch but not response.patchType"
+        )
     return response

@@ -90,14 +90,14 @@ async def _create(api: Api, edit: Edit, *, fresh: bool = False) -> Written:
     if not fresh and not edit.may_create:
         raise not_found(rt, edit.key.name)
     obj = edit.transform(None)
-    metadata.prepare_create(served, obj, edit.key, api.now())
+    metadata.prepare_create(obj, edit.key, api.now())
     check_namespace(api, served, obj)
     strategy.default(served, obj)
     if edit.tracked:
         obj = _track(api, edit, None, obj)
     obj = await api.admission.mutate(edit.request, served, obj, None, edit.subresource)
     strategy.prepare_create(served, obj)
-    api.allocate(served, obj, None)
+    api.allocate(served, obj)
     obj = settled(None, obj)
     _check_valid(edit, obj, None)
     api.check_escalation(edit.request, served, obj, None)
@@ -120,7 +120,7 @@ async def _create(api: Api, edit: Edit, *, fresh: bool = False) -> Written:
 
 
 async def _update(api: Api, edit: Edit, before: Entry) -> Written:
-    served, rt = edit.served, edit.served.resource
+    served = edit.served
     old = api.read(served, before)
     obj = edit.transform(copy.deepcopy(old))
     _check_preconditions(edit, obj, old)
@@ -131,7 +131,7 @@ async def _update(api: Api, edit: Edit, before: Entry) -> Written:
     obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     obj = await api.admission.mutate(edit.request, served, obj, old, edit.subresource)
     strategy.prepare_update(served, obj, old, edit.subresource)
-    api.allocate(served, obj, old)
+    api.allocate(served, obj)
     obj = settled(old, obj)
     _check_valid(edit, obj, old)
     api.check_escalation(edit.request, served, obj, old)
@@ -176,8 +176,11 @@ def _check_preconditions(edit: Edit, obj: JsonObject, old: JsonObject) -> None:
     given = meta.get("resourceVersion")
     if given and given != old["metadata"]["resourceVersion"]:
         raise conflict(rt, edit.key.name)
-    if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
-        raise conflict(rt, edit.key.name, metadata.check_preconditions(old, meta["uid"], None))
+    if meta.get("uid") and meta["uid"] != old["metadata"]["uid"] and edit.request.target.verb == "update":
+        why = metadata.check_preconditions(old, meta["uid"], None)
+        place = f"/registry/{rt.plural}/{edit.key}"
+        head = f"StorageError: invalid object, Code: 4, Key: {place}, ResourceVersion: 0, AdditionalErrorMsg: "
+        raise conflict(rt, edit.key.name, head + why)
 
 
 def _check_valid(edit: Edit, obj: JsonObject, old: JsonObject | None) -> None:
@@ -199,7 +202,9 @@ def check_namespace(api: Api, served: ServedType, obj: JsonObject) -> None:
     if b'"deletionTimestamp":' in entry.raw and entry.parse()["metadata"].get("deletionTimestamp"):
         name = obj["metadata"].get("name") or obj["metadata"].get("generateName") or ""
         refused = forbidden(
-            served.resource, name, f"unable to create new content in namespace {namespace} because it is being terminated"
+            served.resource,
+            name,
+            f"unable to create new content in namespace {namespace} because it is being terminated",
         )
         why = f"namespace {namespace} is being terminated"
         cause = {"reason": "NamespaceTerminating", "message": why, "field": "metadata.namespace"}
@@ -207,9 +212,7 @@ def check_namespace(api: Api, served: ServedType, obj: JsonObject) -> None:
 
 
 def _unstored(served: ServedType, path: str, obj: JsonObject) -> Entry:
-    raw = encode(views.ordered(served, obj))
-    strategy.check_sizes(served, obj, len(raw))
-    return Entry(path, 0, raw)
+    return Entry(path, 0, encode(views.ordered(served, obj)))
 
 
 async def _commit(api: Api, edit: Edit, path: str, obj: JsonObject, seen: int, *, delete: bool = False) -> Entry:

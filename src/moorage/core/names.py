@@ -69,7 +69,8 @@ def qualified_name(value: str) -> list[str]:
     if slash:
         if prefix.count("/"):
             return [
-                "a valid label key must consist of an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+                _QUALIFIED_TEXT.replace("name part", "a valid label key")
+                + " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
             ]
         found += (
             ["prefix part must be non-empty"] if not prefix else [f"prefix part {c}" for c in dns1123_subdomain(prefix)]
@@ -83,7 +84,7 @@ def qualified_name(value: str) -> list[str]:
 
 def label_value(value: str) -> list[str]:
     """Complaints about a label value."""
-    found = [] if len(value) <= 63 else ["must be no more than 63 characters"]
+    found = [] if len(value) <= 63 else ["must be no more than 63 bytes"]
     return found if not value or _QUALIFIED.fullmatch(value) else [*found, _VALUE_TEXT]
 
 
