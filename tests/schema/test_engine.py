@@ -182,3 +182,55 @@ def test_rules_wait_until_the_structure_is_right() -> None:
     messages = [error.message for error in check(Structural.compile(schema), {"a": "x"}).errors]
     assert len(messages) == 2
     assert messages[1].startswith("<nil>: Invalid value: null: some validation rules were not checked")
+
+
+def test_a_schema_that_restricts_the_name_keeps_the_rest_of_the_metadata() -> None:
+    name = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 3}}}
+    structural = Structural.compile({"type": "object", "properties": {"metadata": name}})
+    obj = {"apiVersion": "v1", "kind": "K", "metadata": {"name": "long", "labels": {"a": "b"}, "odd": 1}}
+    assert structural.prune(obj) == ["metadata.odd"]
+    assert obj["metadata"] == {"name": "long", "labels": {"a": "b"}}
+    assert [error.path for error in structural.validate(obj).errors] == ["metadata.name"]
+
+
+def test_nulls_in_metadata_are_dropped_as_clients_send_them() -> None:
+    obj: dict[str, Any] = {"metadata": {"name": "a", "creationTimestamp": None, "labels": {"x": None, "y": "z"}}}
+    Structural.compile({"type": "object"}).default(obj)
+    assert obj["metadata"] == {"name": "a", "labels": {"y": "z"}}
+
+
+BUILT_IN = {
+    "Port": {"type": "object", "properties": {"port": {"type": "integer", "format": "int32", "default": 0}, "target": {"allOf": [{"$ref": "#/IntOrString"}]}}, "required": ["port"]},
+    "IntOrString": {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
+    "Quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    "Spec": {
+        "type": "object",
+        "properties": {
+            "ports": {"type": "array", "items": {"$ref": "#/Port"}, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port"]},
+            "limits": {"type": "object", "additionalProperties": {"$ref": "#/Quantity"}},
+        },
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("spec", "messages"),
+    [
+        ({"ports": [{"port": 1, "target": "http"}, {"port": 2, "target": 80}], "limits": {"cpu": 1, "memory": "1Gi"}}, []),
+        ({"ports": [{"port": 1}, {"port": 1}]}, ['spec.ports[1]: Duplicate value: {"port":1}']),
+        (
+            {"ports": [{"port": 1, "target": 1.5}]},
+            ['spec.ports[0].target: Invalid value: "number": spec.ports[0].target in body must be of type integer,string: "number"'],
+        ),
+        ({"limits": {"cpu": True}}, ['spec.limits.cpu: Invalid value: "boolean": spec.limits.cpu in body must be of type string,number: "boolean"']),
+    ],
+)  # fmt: skip
+def test_built_in_types_go_through_the_same_engine(spec: dict[str, Any], messages: list[str]) -> None:
+    root = {"type": "object", "properties": {"spec": {"allOf": [{"$ref": "#/Spec"}], "default": {}}}}
+    structural = Structural.compile(root, BUILT_IN)
+    obj: dict[str, Any] = {"spec": spec}
+    structural.default(obj)
+    assert [error.message for error in structural.validate(obj).errors] == messages
+    empty: dict[str, Any] = {}
+    structural.default(empty)
+    assert empty == {"spec": {}}

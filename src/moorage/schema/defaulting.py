@@ -10,12 +10,15 @@ import copy
 from typing import Any
 
 from .node import MISSING, Node
+from .prune import META
 
 
-def apply_defaults(node: Node, value: Any) -> None:
-    """Complete `value` in place."""
+def apply_defaults(node: Node, value: Any, *, resource: bool = False) -> None:
+    """Complete `value` in place; nulls in the metadata of a resource go, too."""
     if type(value) is dict:
         _default_object(node, value)
+        if resource or node.embedded:
+            _drop_nulls(value.get("metadata"))
     elif type(value) is list and node.items is not None:
         for at, item in enumerate(value):
             if item is None and not node.items.nullable and node.items.default is not MISSING:
@@ -35,6 +38,11 @@ def _default_object(node: Node, value: dict[str, Any]) -> None:
     for key, item in value.items():
         if type(item) in (dict, list) and (child := node.child(key)) is not None:
             apply_defaults(child, item)
+
+
+def _drop_nulls(metadata: Any) -> None:
+    if type(metadata) is dict:
+        _default_object(META, metadata)
 
 
 def _defaults_of(node: Node) -> tuple[tuple[str, Any], ...]:

@@ -204,7 +204,7 @@ def _read_type(node: Node, schema: JsonObject) -> None:
     if node.int_or_string:
         node.type, node.kinds = "integer,string", _INT_OR_STRING
     elif not node.type and _alternatives(schema) == {"string", "number"}:
-        node.kinds = _QUANTITY
+        node.type, node.kinds = "string,number", _QUANTITY
     else:
         node.kinds = _KINDS.get(node.type, _ANY)
 

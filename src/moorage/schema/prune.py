@@ -45,6 +45,11 @@ META: Final = Node(
 """metav1.ObjectMeta, for objects whose schema leaves metadata open."""
 
 
+def leaves_metadata_open(node: Node | None) -> bool:
+    """Whether a schema says no more of metadata than a CRD may: the name and its prefix."""
+    return node is None or node.properties.keys() <= {"name", "generateName"}
+
+
 @dataclass(slots=True)
 class _Walk:
     drop: bool
@@ -72,7 +77,7 @@ def _visit_object(node: Node, value: dict[str, Any], path: Path, walk: _Walk, re
     gone: list[str] = []
     for key, item in value.items():
         child = properties.get(key, additional)
-        if resource and key == "metadata" and (child is None or not child.properties):
+        if resource and key == "metadata" and leaves_metadata_open(child):
             child = META
         if child is not None:
             if type(item) in (dict, list):

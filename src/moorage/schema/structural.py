@@ -54,7 +54,7 @@ class Structural:
 
     def default(self, obj: JsonObject) -> None:
         """Fill in defaults and drop nulls of fields that are not nullable, in place."""
-        apply_defaults(self.root, obj)
+        apply_defaults(self.root, obj, resource=True)
 
     def validate(self, obj: JsonObject, old: JsonObject | None = None, *, path: str = "") -> Verdict:
         """Types, bounds, formats, enums, list types. What was stored before and is unchanged is kept.
