@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -63,8 +63,8 @@ class Metrics:
         self.registry.register(_Unfinished(self._queues, clock))
 
     def text(self) -> bytes:
-        """The exposition that /metrics answers."""
-        return generate_latest(self.registry)
+        """The exposition that /metrics answers: ours, and what rooms and the process keep in the common registry."""
+        return generate_latest(self.registry) + generate_latest(REGISTRY)
 
     def controller(self, name: str, workers: int) -> ControllerMetrics:
         """The metrics of one controller and its queue; series exist from the start, at zero."""
