@@ -39,6 +39,7 @@ class StubKeystone:
 
     password: str = "admin-password"
     page: int = 0
+    case_blind: bool = True
     lifetime: timedelta = timedelta(hours=1)
     domains: dict[str, dict[str, Any]] = field(default_factory=dict)
     requests: list[tuple[str, str, Any]] = field(default_factory=list)
@@ -120,12 +121,17 @@ class StubKeystone:
 
     async def _list(self, request: web.Request) -> web.Response:
         wanted = request.query.get("name")
-        found = [item for item in self.domains.values() if wanted is None or item["name"].lower() == wanted.lower()]
+        found = [item for item in self.domains.values() if wanted is None or self._matches(item["name"], wanted)]
         start = int(request.query.get("marker", 0))
         size = self.page or len(found) or 1
         more = start + size < len(found)
-        following = f"https://public.example.org/v3/domains?name={wanted}&marker={start + size}" if more else None
+        query = f"name={wanted}&" if wanted else ""
+        following = f"https://public.example.org/v3/domains?{query}marker={start + size}" if more else None
         return web.json_response({"domains": found[start : start + size], "links": {"next": following}})
+
+    def _matches(self, name: str, wanted: str) -> bool:
+        """MySQL's collation compares without regard to case, SQLite's and PostgreSQL's with it."""
+        return name.lower() == wanted.lower() if self.case_blind else name == wanted
 
     async def _create(self, request: web.Request) -> web.Response:
         wanted = (await request.json())["domain"]

@@ -203,6 +203,15 @@ async def test_a_creation_that_raced_a_stranger_is_looked_into(here: Scene) -> N
     assert conditions(await here.stored())["DomainReady"] == "False/DomainAlreadyExists"
 
 
+async def test_a_name_taken_in_another_case_is_told_as_such(here: Scene) -> None:
+    """Keystone refuses the creation, though asking for the name finds nothing."""
+    here.stub.case_blind = False
+    here.stub.add("CORP")
+    await here.backend()
+    await settle(here)
+    assert conditions(await here.stored())["DomainReady"] == "False/DomainAlreadyExists"
+
+
 @pytest.mark.case("K5", "C3")
 async def test_a_backend_restored_without_status_knows_its_domain(here: Scene) -> None:
     """A crash between the creation and the status write, or a restore: the uid proves it."""
