@@ -18,6 +18,7 @@ import pytest
 
 from moorage.core.meta import JsonObject, Key, ResourceType
 from moorage.kube.client import Client
+from moorage.kube.errors import ApiError, Invalid
 from moorage.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
 from moorage.runtime.admission import Webhooks
 from moorage.runtime.admission_http import MOST, serve
@@ -25,7 +26,8 @@ from moorage.runtime.admission_server import AdmissionServer, Files, OwnAuthorit
 from moorage.runtime.certificates import Pair, issue, make_authority
 from moorage.schema import Admission, FieldError, Review, Verdict, invalid, required, verdict
 
-from .widget import KIND, WIDGETS, widget
+from .conftest import until
+from .widget import KIND, widget
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
 
@@ -326,4 +328,46 @@ def verify(pair: Pair, bundle: str) -> None:
     raise AssertionError("no authority of the bundle issued the certificate")
 
 
-assert WIDGETS
+# --- through an API server
+
+
+async def test_an_api_server_asks_our_webhooks_and_gets_all_violations(client: Client) -> None:
+    """Own authority, injected by us; refused with every violation, defaulted and admitted when fine."""
+    place = Place(namespace="default", extra_names=("localhost",))
+    source = OwnAuthority(client, place)
+    server = AdmissionServer(serve([ADMISSION]), "127.0.0.1:0", source, period=3600)
+    await server.renew()
+    await server.listener.start()
+    rule = {
+        "apiGroups": [KIND.group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": [KIND.plural],
+    }  # fmt: skip
+    made: list[tuple[ResourceType, str]] = []
+    try:
+        for rt, path in ((MUTATING_WEBHOOKS, MUTATE), (VALIDATING_WEBHOOKS, VALIDATE)):
+            hook = {
+                "name": "w.moorage.internal", "rules": [rule], "sideEffects": "None", "admissionReviewVersions": ["v1"],
+                "clientConfig": {"url": f"https://localhost:{server.listener.port}{path}"},
+            }  # fmt: skip
+            await client.create(rt, {"metadata": {"name": "t-widgets"}, "webhooks": [hook]})
+            made.append((rt, "t-widgets"))
+        await source.refresh()
+        await until(lambda: _refused(client))
+        stored = await client.create(KIND.resource, widget("fine"))
+        assert stored["spec"]["color"] == "grey"
+    finally:
+        for rt, name in made:
+            await client.delete(rt, Key("", name))
+        await server.listener.stop()
+
+
+async def _refused(client: Client) -> bool:
+    """Configurations reach a server's admission after a moment."""
+    obj = widget("w", "bad", finalizers=[])
+    obj["spec"]["color"] = ""
+    try:
+        await client.create(KIND.resource, obj, dry_run=True)
+    except Invalid as error:
+        return [cause["field"] for cause in error.causes] == ["spec.text", "spec.color"]
+    except ApiError:
+        return False
+    return False

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from enum import Enum
 from types import TracebackType
 from typing import Any, Generic, Self, TypeAlias, TypeVar, cast, overload
-
-import aiohttp
 
 from moorage import __version__
 from moorage.core.meta import JsonObject, Key, ResourceType, key_of
@@ -24,9 +23,8 @@ from moorage.schema.kind import Kind
 from moorage.schema.model import Resource
 
 from .config import Connection
-from .errors import ConnectionFailed, error_of
-from .transport import BROKEN, Limits, Request, Transport
-from .watch import Patience, Scope, WatchEvent, abort, scope, stream
+from .transport import Limits, Request, Transport
+from .watch import Patience, Scope, WatchEvent, scope, stream, text_lines
 
 R = TypeVar("R", bound=Resource)
 T = TypeVar("T")
@@ -309,42 +307,21 @@ class Client:
             query["tailLines"] = str(tail)
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/log"
         self.calls["GET", "pods/log"] += 1
-        async for line in self._lines(Request("GET", path, "pods/log", query, accept="*/*")):
-            yield line
+        request = Request("GET", path, "pods/log", query, accept="*/*")
+        async with aclosing(text_lines(self._transport, request)) as lines:
+            async for line in lines:
+                yield line
 
-    async def _lines(self, request: Request) -> AsyncIterator[str]:
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._transport.limits.connect)
-        try:
-            async with await self._transport.send(request, timeout) as response:
-                if response.status >= 400:
-                    raise error_of(response.status, await response.json(content_type=None))
-                async for line in _text_lines(response):
-                    yield line
-        except BROKEN as error:
-            raise ConnectionFailed(self.connection.server, str(error) or "the log ended early") from error
-
-    async def _call(self, request: Request) -> Any:
+    async def _call(self, request: Request, check: Callable[[], None] = lambda: None) -> Any:
+        """One call; `check` raises to refuse it, and is asked again before each retry: a claim may end meanwhile."""
+        check()
         self.calls[request.method, request.resource] += 1
-        return await self._transport.json(request)
+        return await self._transport.json(request, again=check)
 
     async def _write(self, request: Request) -> Any:
-        self.check_write()
         if request.method in ("POST", "PUT", "PATCH") and "fieldManager" not in request.query:
             request = replace(request, query={**request.query, "fieldManager": self.field_manager})
-        return await self._call(request)
-
-
-async def _text_lines(response: aiohttp.ClientResponse) -> AsyncIterator[str]:
-    rest = b""
-    try:
-        async for chunk in response.content.iter_any():
-            *whole, rest = (rest + chunk).split(b"\n")
-            for line in whole:
-                yield line.decode(errors="replace")
-    finally:
-        abort(response)
-    if rest:
-        yield rest.decode(errors="replace")
+        return await self._call(request, self.check_write)
 
 
 def _resource(rt: ResourceType | Kind[Any]) -> ResourceType:

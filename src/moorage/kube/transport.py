@@ -109,21 +109,20 @@ class Transport:
             for _ in range(3):  # aborted TLS connections hand back their sockets in the next turns of the loop
                 await asyncio.sleep(0)
 
-    async def json(self, request: Request) -> Any:
-        """The decoded answer; None for an empty one.
+    async def json(self, request: Request, *, again: Callable[[], None] = lambda: None) -> Any:
+        """The decoded answer; None for an empty one. `again` is asked before each retry and raises to refuse it.
 
         Raises:
             ApiError: the server refused.
             ConnectionFailed: it could not be reached.
         """
-        text = await self.text(request)
+        text = await self._text(request, again)
         try:
             return json.loads(text) if text else None
         except ValueError as error:
             raise ConnectionFailed(self.connection.server, "the answer is not JSON") from error
 
-    async def text(self, request: Request) -> str:
-        """The answer's text, with retries. Raises as `json` does."""
+    async def _text(self, request: Request, again: Callable[[], None]) -> str:
         broken = asked = 0
         renewed = False
         while True:
@@ -143,12 +142,15 @@ class Transport:
                 if broken >= self.limits.attempts or not _may_repeat(request, error):
                     raise ConnectionFailed(self.connection.server, _reason(error)) from error
                 await self._sleep(self.limits.backoff.delay(broken - 1, random.random()))  # noqa: S311
+            again()
 
     async def _once(self, request: Request) -> str:
         async with await self.send(request) as response:
             text = await response.text()
-        if response.status < 400:
+        if response.status < 300:
             return text
+        if response.status < 400:
+            raise ConnectionFailed(self.connection.server, "it redirects elsewhere, as no API server does")
         error = error_of(response.status, _decoded(text))
         seconds = _asked_wait(response, error)
         raise error if seconds is None else _Asked(error, seconds)
@@ -208,7 +210,7 @@ def _encoded(body: JsonObject | list[Any] | None) -> bytes | io.BytesIO | None:
 
 
 class _Asked(Exception):
-    """A signal from `_once` to `text`; never seen outside."""
+    """A signal from `_once` to `_text`; never seen outside."""
 
     def __init__(self, error: ApiError, seconds: float) -> None:
         super().__init__()

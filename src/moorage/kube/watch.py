@@ -150,6 +150,32 @@ def abort(response: aiohttp.ClientResponse) -> None:
         connection.transport.abort()
 
 
+async def text_lines(transport: Transport, request: Request) -> AsyncGenerator[str, None]:
+    """The lines of a text that grows (a container's log), without their ends.
+
+    Raises:
+        ApiError: the server refused.
+        ConnectionFailed: the line broke; what came so far was yielded.
+    """
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=transport.limits.connect)
+    rest = b""
+    try:
+        async with await transport.send(request, timeout) as response:
+            if response.status >= 400:
+                raise await _refusal(transport, response)
+            try:
+                async for chunk in response.content.iter_any():
+                    *whole, rest = (rest + chunk).split(b"\n")
+                    for line in whole:
+                        yield line.decode(errors="replace")
+            finally:
+                abort(response)
+    except BROKEN as error:
+        raise ConnectionFailed(transport.connection.server, str(error) or "the text ended early") from error
+    if rest:
+        yield rest.decode(errors="replace")
+
+
 def _event(line: bytes) -> WatchEvent:
     try:
         event = json.loads(line)
