@@ -54,6 +54,11 @@ class Node:
         """(namespace, service) to ClusterIP, for `moorage.net`'s resolver."""
         return lookup(lambda key: self.api.get(SERVICES, key))
 
+    @property
+    def enforces_limits(self) -> bool:
+        """Whether resource limits are enforced on this machine; known once the node runs."""
+        return self._host is not None and self._host.cgroups.base is not None
+
     async def run(self, stop: asyncio.Event, *, leave_pods: bool = False) -> None:
         """Works until `stop` is set, then ends all pods gracefully.
 
@@ -147,7 +152,7 @@ class Node:
             self._refresh_hosts()
 
     def _is_ours(self, pod: JsonObject) -> bool:
-        return pod["spec"].get("nodeName", self.options.name) == self.options.name
+        return bool(pod["spec"].get("nodeName", self.options.name) == self.options.name)
 
     def _forget(self, uid: str) -> None:
         self._workers.pop(uid, None)

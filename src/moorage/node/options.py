@@ -15,6 +15,8 @@ from moorage.node.images.store import Recipe, default_cache
 HOST_IMAGE = Recipe(("moorage/host",), Path(__file__).parent / "images" / "host")
 """The machine's own `/usr`; for tests, the demo and quick trials."""
 
+_RESTART_BACKOFF = Backoff(base=10.0, cap=300.0, jitter=0.0)
+
 
 def _silent(_: str) -> None:
     """Says nothing."""
@@ -40,7 +42,7 @@ class NodeOptions:
     cache: Path = field(default_factory=default_cache)
     name: str = "local"
     say: Callable[[str], None] = _silent
-    restart_backoff: Backoff = Backoff(base=10.0, cap=300.0, jitter=0.0)
+    restart_backoff: Backoff = _RESTART_BACKOFF
     job_backoff: float = 10.0
     steady_after: float = 600.0
     resync: float = 300.0

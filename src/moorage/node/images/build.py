@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moorage.core.errors import EnvironmentError_
-from moorage.node.images.recipe import PythonPart, Loaded
+from moorage.node.images.recipe import Loaded, PythonPart
 
 Progress = Callable[[str], None]
 
@@ -91,18 +91,7 @@ class Build:
             target.unlink()
 
     async def _host(self) -> None:
-        shutil.rmtree(self.root, ignore_errors=True)
-        for name in (*_TOP_FOLDERS, "usr", "etc", "dev", "proc", "sys"):
-            (self.root / name).mkdir(parents=True)
-        for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
-            if os.path.islink(f"/{name}"):
-                (self.root / name).symlink_to(os.readlink(f"/{name}"))
-        for name in _HOST_ETC:
-            _copy_in(Path("/etc") / name, self.root / "etc" / name)
-        (self.root / "etc/passwd").write_text(
-            "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/usr/sbin/nologin\n"
-        )
-        (self.root / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
+        _host_tree(self.root)
 
     async def _python(self) -> None:
         part = _python_part(self.recipe)
@@ -124,7 +113,7 @@ class Build:
         part = _python_part(self.recipe)
         command = [
             _tool("bwrap", "apt-get install bubblewrap"), "--bind", str(self.root), "/", "--proc", "/proc", "--dev", "/dev",
-            "--tmpfs", "/tmp", "--unshare-pid", "--die-with-parent", "--",
+            "--tmpfs", "/tmp", "--unshare-pid", "--die-with-parent", "--",  # noqa: S108 - of the sandbox
             "/usr/bin/python3", "-m", "compileall", "-q", "-j", str(os.cpu_count() or 1), part.target,
         ]  # fmt: skip
         await self._tool_run(command, quiet=True, accept=(0, 1))
@@ -170,6 +159,20 @@ class Build:
             raise ImageBuildError(
                 f"image {self.recipe.reference}", f"{Path(command[0]).name} failed: {' | '.join(last)}"
             )
+
+
+def _host_tree(root: Path) -> None:
+    """The skeleton of a `host` image: links, empty folders, and the few files of /etc that programs need."""
+    shutil.rmtree(root, ignore_errors=True)
+    for name in (*_TOP_FOLDERS, "usr", "etc", "dev", "proc", "sys"):
+        (root / name).mkdir(parents=True)
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        if os.path.islink(f"/{name}"):
+            (root / name).symlink_to(os.readlink(f"/{name}"))
+    for name in _HOST_ETC:
+        _copy_in(Path("/etc") / name, root / "etc" / name)
+    (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/usr/sbin/nologin\n")
+    (root / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
 
 
 async def _debian_sources(suite: str) -> str:

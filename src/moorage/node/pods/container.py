@@ -117,6 +117,18 @@ async def start(folder: Path, what: Start, working_directory: str = "/") -> Run:
     Raises:
         StartError: bubblewrap is missing or the supervisor could not start.
     """
+    bwrap = _write_spec(folder, what, working_directory)
+    shim_pid = await _spawn(folder)
+    run = Run(folder, what.environment, working_directory, running=read_running(folder))
+    run.follow(shim_pid)
+    if run.running is None and not run.ended.is_set():
+        await run.ended.wait()
+    await _entered(run, bwrap)
+    return run
+
+
+def _write_spec(folder: Path, what: Start, working_directory: str) -> str:
+    """Writes what the supervisor needs, mode 0600; the path of bubblewrap."""
     bwrap = shutil.which("bwrap")
     if bwrap is None:
         raise StartError("bwrap", "is not installed", "apt-get install bubblewrap")
@@ -132,19 +144,12 @@ async def start(folder: Path, what: Start, working_directory: str = "/") -> Run:
         "cgroup": str(what.cgroup) if what.cgroup else None,
     }
     shim.write_json(str(folder), "spec.json", spec)
-    shim_pid = await _spawn(folder)
-    run = Run(folder, what.environment, working_directory, running=read_running(folder))
-    run.follow(shim_pid)
-    if run.running is None and not run.ended.is_set():
-        await run.ended.wait()
-    await _entered(run, bwrap)
-    return run
+    return os.path.realpath(bwrap)
 
 
 async def _entered(run: Run, bwrap: str) -> None:
     """Waits until the command has taken bubblewrap's place: only then do signals and entering mean the container."""
-    real = os.path.realpath(bwrap)
-    while run.running is not None and not run.ended.is_set() and _program(run.running.pid) in (real, ""):
+    while run.running is not None and not run.ended.is_set() and _program(run.running.pid) in (bwrap, ""):  # noqa: ASYNC110
         await asyncio.sleep(_SETUP_LOOK)
 
 
@@ -156,15 +161,23 @@ def _program(pid: int) -> str:
 
 
 async def _spawn(folder: Path) -> int:
-    """Starts the supervisor in a session of its own and waits until it tells of the start."""
+    """Starts the supervisor in a session of its own and waits until it tells of the start; its process number."""
     told, tell = os.pipe()
-    errors = os.open(folder / "shim.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    lock = _lock(folder)
-    high = fcntl.fcntl(tell, fcntl.F_DUPFD_CLOEXEC, 10)
-    os.close(tell)
     try:
-        pid = os.posix_spawn(
+        pid = _spawn_process(folder, tell)
+        await _closed(told)
+    finally:
+        os.close(told)
+    return pid
+
+
+def _spawn_process(folder: Path, tell: int) -> int:
+    lock = _lock(folder)
+    errors = _high(os.open(folder / "shim.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+    null = _high(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC))
+    high = _high(tell)
+    try:
+        return os.posix_spawn(
             sys.executable,
             [sys.executable, "-I", "-S", str(_SHIM), str(folder)],
             {"LANG": "C.UTF-8"},
@@ -180,20 +193,20 @@ async def _spawn(folder: Path) -> int:
     finally:
         for descriptor in (high, errors, null, lock):
             os.close(descriptor)
-    try:
-        await _closed(told)
-    finally:
-        os.close(told)
-    return pid
+
+
+def _high(descriptor: int) -> int:
+    """The same open file under a number that no dup2 of a spawn overwrites; the old number is closed."""
+    high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
+    os.close(descriptor)
+    return high
 
 
 def _lock(folder: Path) -> int:
     """The run's lock, taken here and handed to the supervisor: there is no moment at which a run holds none."""
     first = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    high = fcntl.fcntl(first, fcntl.F_DUPFD_CLOEXEC, 10)
-    os.close(first)
-    return high
+    return _high(first)
 
 
 async def _closed(descriptor: int) -> None:
@@ -209,7 +222,7 @@ async def _closed(descriptor: int) -> None:
 
 async def adopt(folder: Path) -> Run:
     """Takes over the run in `folder`: still running, or ended meanwhile (then `exit` is set)."""
-    while lives(folder) and not (folder / "state.json").exists():
+    while lives(folder) and read_running(folder) is None:  # noqa: ASYNC110 - not our child, nobody tells
         await asyncio.sleep(_SETUP_LOOK)
     spec = json.loads((folder / "spec.json").read_text())
     run = Run(folder, spec["environment"], spec["workingDirectory"], running=read_running(folder))

@@ -44,7 +44,7 @@ class Host:
     def log_folder(self, pod: JsonObject) -> Path:
         """All logs of one pod."""
         meta = pod["metadata"]
-        return self.data / "logs" / meta["namespace"] / meta["name"]
+        return self.data / "logs" / str(meta["namespace"]) / str(meta["name"])
 
     @property
     def claims(self) -> Path:

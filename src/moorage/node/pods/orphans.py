@@ -9,7 +9,7 @@ import asyncio
 import signal
 from pathlib import Path
 
-from moorage.node.pods.container import Run, adopt
+from moorage.node.pods.container import adopt
 
 _GRACE = 10.0
 """Seconds; the pod is gone from the API server, so its own grace is not known any more."""
@@ -17,11 +17,15 @@ _GRACE = 10.0
 
 async def end_orphans(folder: Path) -> None:
     """Ends every run of the pod that still lives."""
-    runs = [item for item in folder.glob("containers/*/[0-9]*") if (item / "spec.json").exists()]
-    await asyncio.gather(*(_end(await adopt(item)) for item in runs))
+    await asyncio.gather(*map(_end, _runs(folder)))
 
 
-async def _end(run: Run) -> None:
+def _runs(folder: Path) -> list[Path]:
+    return [item for item in folder.glob("containers/*/[0-9]*") if (item / "spec.json").exists()]
+
+
+async def _end(folder: Path) -> None:
+    run = await adopt(folder)
     run.signal(signal.SIGTERM)
     try:
         async with asyncio.timeout(_GRACE):

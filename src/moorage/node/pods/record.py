@@ -6,6 +6,7 @@ It must not start anything.
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -43,13 +44,13 @@ class Record:
     async def load(cls, container: JsonObject, folder: Path) -> Record:
         """What the disk knows; a run that still lives is adopted."""
         record = cls(container, folder)
-        attempts = sorted(int(entry.name) for entry in folder.glob("[0-9]*")) if folder.is_dir() else []
+        attempts = _attempts(folder)
         if not attempts:
             return record
         record.attempt = attempts[-1]
         if len(attempts) > 1:
             record.last = _terminated(folder / str(attempts[-2]), container)
-        if (record.run_folder / "spec.json").exists():
+        if _has_spec(record.run_folder):
             record.run = await adopt(record.run_folder)
         else:
             record.attempt -= 1  # the node died before anything was started
@@ -122,6 +123,14 @@ class Record:
         return Seen(ended, self.last, container_id=identity, **base)  # type: ignore[arg-type]
 
 
+def _attempts(folder: Path) -> list[int]:
+    return sorted(int(entry.name) for entry in folder.glob("[0-9]*")) if folder.is_dir() else []
+
+
+def _has_spec(folder: Path) -> bool:
+    return (folder / "spec.json").exists()
+
+
 def _seconds_of(stamp: str) -> str:
     """A stamp with nanoseconds as Kubernetes' whole-second time."""
     return stamp[:19] + "Z" if stamp else stamp
@@ -177,8 +186,6 @@ def _message(folder: Path, container: JsonObject, ended: Exit) -> str:
 
 
 def _log_end(folder: Path) -> str:
-    import json
-
     try:
         path = Path(json.loads((folder / "spec.json").read_text())["log"]["path"])
         lines = path.read_bytes()[-2048:].decode(errors="replace").splitlines()[-80:]

@@ -20,8 +20,8 @@ from moorage.node.images.rootfs import RootFs
 POD_FOLDER = "/etc/.pod"
 """Where the folder with hosts and hostname is bound; `/etc/hosts` links into it, so a rename refreshes it at once."""
 _LINKED = ("hosts", "hostname")
-_OWN = ("/proc", "/dev", "/sys", "/tmp", "/run")
-_SCRATCH = ("/tmp", "/run", "/var/tmp")
+_OWN = ("/proc", "/dev", "/sys", "/tmp", "/run")  # noqa: S108 - of the sandbox
+_SCRATCH = ("/tmp", "/run", "/var/tmp")  # noqa: S108 - of the sandbox
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 _LINE_LIMIT = 16384
 """Longer lines are written in parts, tagged P, as container runtimes do."""
+_ERROR_LIMIT = 1024
 READY_FD = 3
 LOCK_FD = 4
 
@@ -29,7 +30,7 @@ LOCK_FD = 4
 def now() -> str:
     """RFC 3339 time in UTC with nine digits, as log lines and status carry it."""
     seconds, rest = divmod(time.time_ns(), 10**9)
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S") + f".{rest:09d}Z"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{rest:09d}Z"
 
 
 def start_ticks(pid: int) -> int:
@@ -56,7 +57,7 @@ class Log:
         self._open()
 
     def _open(self) -> None:
-        self.out = open(self.path, "ab", buffering=0)
+        self.out = open(self.path, "ab", buffering=0)  # noqa: SIM115 - kept open, rotated
         self.size = self.out.tell()
 
     def feed(self, stream: str, data: bytes) -> None:
@@ -163,8 +164,8 @@ class Supervisor:
             procs.write("0")
 
     def _said(self, stream: str, data: bytes) -> None:
-        if stream == "stderr" and not self.first_error:
-            self.first_error = data[:1024]
+        if stream == "stderr" and len(self.first_error) < _ERROR_LIMIT:
+            self.first_error += data  # bubblewrap writes its sentence in pieces
         self.log.feed(stream, data)
 
     def _status(self, text: bytes) -> bytes:
