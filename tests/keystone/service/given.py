@@ -38,6 +38,7 @@ from moorage.keystone.service.render import wanted
 from moorage.keystone.service.seen import Attached, Health, Inputs, Seen, Step
 from moorage.keystone.service.types import KIND, Keystone
 
+OLD = "2026-10-01T00:00:00Z"
 NOW = "2026-11-29T12:00:00Z"
 BORN = "2026-11-29T11:00:00Z"
 UID = "5f1d9e5c-0c0b-4d0e-9d3c-0f8b5e8a7a11"
@@ -176,12 +177,12 @@ def snapshot(given: dict[str, Any]) -> Seen:
         before, _ = settle(before)
         seen = replace(seen, live=before.live, done=_LOOKED_AT)
     live = dict(seen.live)
-    for bend in given.get("live", ()):
-        key = (bend["kind"], bend["name"])
-        if bend.get("absent"):
+    for change in given.get("live", ()):
+        key = (change["kind"], change["name"])
+        if change.get("absent"):
             live.pop(key, None)
         else:
-            live[key] = _merge(live.get(key, {"metadata": {"name": bend["name"]}}), bend["merge"])
+            live[key] = bend(live.get(key, {"metadata": {"name": change["name"]}}), change["merge"])
     health = given.get("health")
     if health is not None:
         seen = replace(seen, health=Health(health["ok"], health["reason"], health.get("message", ""), now))
@@ -194,7 +195,8 @@ _LOOKED_AT: frozenset[Step] = frozenset(
 """Steps that find everything as wanted in a settled world; decide is asked about the rest."""
 
 
-def _merge(obj: Any, patch: Any) -> Any:
+def bend(obj: Any, patch: Any) -> Any:
+    """A JSON merge patch."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(obj) if isinstance(obj, dict) else {}
@@ -202,7 +204,7 @@ def _merge(obj: Any, patch: Any) -> Any:
         if value is None:
             merged.pop(name, None)
         else:
-            merged[name] = _merge(merged.get(name), value)
+            merged[name] = bend(merged.get(name), value)
     return merged
 
 
@@ -246,9 +248,7 @@ def _act(seen: Seen, action: Action, written: dict[tuple[str, str], JsonObject |
             written[_id(made)] = _stored(made, None)
         case CommitKeys(repository, staging, staged_keys):
             encoded = secret("", dict(staged_keys))["data"]
-            done = _merge(
-                repository, {"metadata": {"annotations": {keys.ROTATED_AT: f"{seen.now:%Y-%m-%dT%H:%M:%SZ}"}}}
-            )
+            done = bend(repository, {"metadata": {"annotations": {keys.ROTATED_AT: f"{seen.now:%Y-%m-%dT%H:%M:%SZ}"}}})
             done = {**done, "data": encoded}
             done["metadata"]["resourceVersion"] = str(int(done["metadata"]["resourceVersion"]) + 1)
             written["Secret", done["metadata"]["name"]] = done

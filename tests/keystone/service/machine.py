@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -231,7 +231,7 @@ async def served(folder: Path) -> AsyncIterator[Client]:
 
 
 @contextlib.asynccontextmanager
-async def machine(client: Client, namespace: str, spec: JsonObject | None = None) -> AsyncIterator[Machine]:
+async def machine(client: Client, namespace: str, *, finalizers: Sequence[str] = ()) -> AsyncIterator[Machine]:
     """A namespace with the Secrets and a Keystone in it."""
     await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     stub = StubApi()
@@ -240,8 +240,8 @@ async def machine(client: Client, namespace: str, spec: JsonObject | None = None
     try:
         for item in given.SECRETS:
             await found.put(SECRET, given.secret(item["name"], item["data"]))
-        wire = KIND.to_wire(given.keystone(spec))
-        wire["metadata"] = {"name": "keystone"}
+        wire = KIND.to_wire(given.keystone())
+        wire["metadata"] = {"name": "keystone", "finalizers": list(finalizers)}
         await found.put(KIND.resource, wire)
         yield found
     finally:

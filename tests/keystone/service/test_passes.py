@@ -16,9 +16,20 @@ from tests.keystone.service.machine import Machine, machine, served
 from moorage.core.meta import JsonObject, Key
 from moorage.keystone.backend.types import KIND as BACKEND
 from moorage.keystone.service import keys
-from moorage.keystone.service.seen import CONFIG_MAP, DEPLOYMENT, JOB, SECRET, mounted_domains
+from moorage.keystone.service.seen import (
+    CONFIG_MAP,
+    DEPLOYMENT,
+    JOB,
+    NETWORK_POLICY,
+    OWNED,
+    SECRET,
+    SERVICE,
+    mounted_domains,
+)
+from moorage.keystone.service.types import KIND
 from moorage.kube.client import Client
-from moorage.kube.resources import EVENTS
+from moorage.kube.errors import NotFound
+from moorage.kube.resources import EVENTS, NAMESPACES
 
 _NAMES = iter(f"site-{number}" for number in range(10_000))
 
@@ -59,6 +70,7 @@ async def change_secret(m: Machine, name: str, data: dict[str, str]) -> None:
 
 
 @pytest.mark.case("B09")
+@pytest.mark.case("P1")
 async def test_a_declared_keystone_becomes_ready_and_a_second_pass_writes_nothing(m: Machine) -> None:
     """Every condition turns True; a fresh process that walks the same world makes no write."""
     await m.drive()
@@ -90,6 +102,7 @@ async def test_a_changed_bind_password_rolls_once(m: Machine) -> None:
 
 
 @pytest.mark.case("B09")
+@pytest.mark.case("K6")
 async def test_a_trailing_line_end_in_the_secret_changes_nothing(m: Machine) -> None:
     """`--from-file` adds a line end; the name is by content that is used, so nothing rolls (decisions Keystone 6)."""
     await attach(m)
@@ -156,6 +169,7 @@ async def test_a_new_admin_password_runs_bootstrap_again_and_rolls_nothing(m: Ma
     assert (await m.conditions())["Ready"] == ("True", "AllReady")
 
 
+@pytest.mark.case("P4")
 async def test_one_bad_backend_never_harms_a_sibling(m: Machine) -> None:
     """A backend without its Secret is named with the reason, told once, and the others are projected."""
     await attach(m)
@@ -171,6 +185,7 @@ async def test_one_bad_backend_never_harms_a_sibling(m: Machine) -> None:
 
 
 @pytest.mark.case("B77")
+@pytest.mark.case("P2")
 async def test_no_secret_stands_outside_of_a_secret(m: Machine) -> None:
     """Passwords and the connection URL: not in ConfigMaps, pod templates, Jobs, annotations, conditions or events."""
     await attach(m)
@@ -215,8 +230,6 @@ async def test_an_object_of_somebody_else_is_not_seized(m: Machine) -> None:
         "metadata": {"name": "keystone"},
         "spec": {"ports": [{"port": 80}], "selector": {"app": "theirs"}},
     }
-    from moorage.keystone.service.seen import SERVICE
-
     await m.put(SERVICE, service)
     await m.drive()
     assert (await m.conditions())["DeploymentReady"] == ("False", "ForeignObject")
@@ -270,6 +283,7 @@ async def test_keys_that_were_mangled_are_never_replaced(m: Machine) -> None:
     assert await secret_data(m, "keystone-fernet-keys") == before
 
 
+@pytest.mark.case("P5")
 @pytest.mark.timeout(400)
 async def test_every_crash_point_of_attach_heals(client: Client) -> None:
     """Killed after any write of making a Keystone with a backend, the next start ends in the same state."""
@@ -281,6 +295,7 @@ async def test_every_crash_point_of_attach_heals(client: Client) -> None:
     assert writes > 15
 
 
+@pytest.mark.case("P5")
 @pytest.mark.timeout(400)
 async def test_every_crash_point_of_detach_heals(client: Client) -> None:
     """Killed after any write of a detach, nothing stays mounted and no password stays behind."""
@@ -292,6 +307,7 @@ async def test_every_crash_point_of_detach_heals(client: Client) -> None:
     assert writes >= 4
 
 
+@pytest.mark.case("P5")
 @pytest.mark.timeout(400)
 async def test_every_crash_point_of_both_rotations_heals(client: Client) -> None:
     """Killed after any write of a rotation, no key is lost and the rotation ends exactly once."""
@@ -326,3 +342,40 @@ async def _rotating(client: Client) -> AsyncIterator[Machine]:
             old = {"annotations": {keys.ROTATED_AT: "2026-01-01T00:00:00Z"}}
             await client.patch(SECRET, Key(found.namespace, f"keystone-{name}-keys"), {"metadata": old})
         yield found
+
+
+@pytest.mark.case("B80")
+async def test_nothing_is_made_in_a_namespace_that_ends(client: Client) -> None:
+    """The namespace is deleted while the Keystone still stands (a finalizer of somebody else): no child appears."""
+    async with machine(client, next(_NAMES), finalizers=["acme.test/hold"]) as m:
+        await client.delete(NAMESPACES, Key("", m.namespace))
+        await m.drive()
+        for rt in OWNED:
+            made = [i["metadata"]["name"] for i in (await client.list(rt, m.namespace)).items]
+            assert not [
+                name for name in made if name.startswith("keystone-") and name not in ("keystone-admin", "keystone-db")
+            ]
+
+
+@pytest.mark.case("B78")
+async def test_a_keystone_that_is_deleted_is_not_restored(m: Machine) -> None:
+    """A terminating Keystone makes nothing anew, whatever is missing; it has no finalizer of ours."""
+    await m.drive()
+    await m.client.patch(KIND.resource, m.key, {"metadata": {"finalizers": ["acme.test/hold"]}})
+    await m.client.delete(KIND.resource, m.key)
+    await m.client.delete(SERVICE, m.key)
+    await m.drive()
+    assert (await m.keystone())["metadata"]["finalizers"] == ["acme.test/hold"]
+    with pytest.raises(NotFound):
+        await m.client.get(SERVICE, m.key)
+
+
+async def test_a_network_policy_comes_and_goes(m: Machine) -> None:
+    """Declared it is made, undeclared it is deleted."""
+    await m.client.patch(KIND.resource, m.key, {"spec": {"networkPolicy": {"ingress": [{"podSelector": {}}]}}})
+    await m.drive()
+    assert (await m.conditions())["NetworkPolicyReady"] == ("True", "NetworkPolicyReady")
+    await m.client.patch(KIND.resource, m.key, {"spec": {"networkPolicy": None}})
+    await m.drive()
+    assert (await m.client.list(NETWORK_POLICY, m.namespace)).items == ()
+    assert (await m.conditions())["NetworkPolicyReady"] == ("True", "NetworkPolicyNotRequired")

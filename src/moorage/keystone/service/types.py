@@ -12,7 +12,7 @@ from moorage.schema.kind import Kind
 from moorage.schema.model import Model, Resource, StoredCondition, conditions_field, field
 from moorage.schema.rule import Column, Rule
 
-from . import blocks
+from . import blocks, blocks_access
 
 GROUP: Final = "keystone.openstack.c5c3.io"
 VERSION: Final = "v1alpha1"
@@ -37,10 +37,10 @@ class KeystoneSpec(Model):
     fernet: blocks.KeyRepository = field(blocks.KeyRepository(), doc="Keys of the tokens.")
     credential_keys: blocks.KeyRepository = field(blocks.KeyRepository(), doc="Keys of stored credentials.")
     bootstrap: blocks.Bootstrap = field(doc="The first administrator, region and endpoints.")
-    federation: blocks.Federation | None = field(None, doc="What federation backends need.")
-    gateway: blocks.Gateway | None = field(None, doc="An HTTPRoute. Not supported by this release.")
-    network_policy: blocks.NetworkPolicy | None = field(None, doc="A NetworkPolicy around the pods.")
-    autoscaling: blocks.Autoscaling | None = field(None, doc="Not supported by this release.")
+    federation: blocks_access.Federation | None = field(None, doc="What federation backends need.")
+    gateway: blocks_access.Gateway | None = field(None, doc="An HTTPRoute. Not supported by this release.")
+    network_policy: blocks_access.NetworkPolicy | None = field(None, doc="A NetworkPolicy around the pods.")
+    autoscaling: blocks_access.Autoscaling | None = field(None, doc="Not supported by this release.")
     uwsgi: blocks.Uwsgi = field(blocks.Uwsgi(), doc="The uWSGI server.")
     logging: blocks.Logging = field(blocks.Logging(), doc="What Keystone logs.")
     extra_config: dict[str, dict[str, str]] | None = field(
