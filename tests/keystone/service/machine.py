@@ -33,6 +33,7 @@ from moorage.net.sessions import Sessions
 from moorage.runtime.projection import rolled_out
 from moorage.runtime.room import Event
 from moorage.runtime.world import World
+from moorage.schema.kind import Kind
 
 BORN = "2026-11-29T11:00:00Z"
 
@@ -246,3 +247,20 @@ async def machine(client: Client, namespace: str, *, finalizers: Sequence[str] =
         yield found
     finally:
         await stub.stop()
+
+
+async def established(client: Client, kind: Kind[Any]) -> None:
+    """Wait until a CRD is served, woken by its changes."""
+    name = kind.resource.group_resource
+    stored = await client.get(CRDS, Key("", name))
+    if _is_established(stored):
+        return
+    since = stored["metadata"]["resourceVersion"]
+    async for event in client.watch(CRDS, since=since, fields=f"metadata.name={name}"):
+        if _is_established(event.object):
+            return
+
+
+def _is_established(crd: JsonObject) -> bool:
+    conditions = (crd.get("status") or {}).get("conditions") or ()
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
