@@ -20,7 +20,15 @@ from moorage.apiserver.api import Api
 from moorage.apiserver.audit import Audit, Audited
 from moorage.apiserver.auth import Authenticator, impersonated
 from moorage.apiserver.codec import quoted_warnings
-from moorage.apiserver.errors import NoSuchPage, StatusError, internal, method_not_allowed, too_large, too_many
+from moorage.apiserver.errors import (
+    NoSuchPage,
+    StatusError,
+    internal,
+    method_not_allowed,
+    no_such_resource,
+    too_large,
+    too_many,
+)
 from moorage.apiserver.hub import encode
 from moorage.apiserver.pages import Pages
 from moorage.apiserver.request import ANONYMOUS, Request, Response, User, parse_query, parse_target
@@ -92,6 +100,8 @@ class App:
         if path.startswith(("/api", "/apis")):
             host = request.headers.get("host", "")
             found = discovery.answer(self._api.registry, path, request.headers, host)
+            if found is None and self._api.registry.serves_group_of(path):
+                raise no_such_resource()
         else:
             found = self._pages.page(path)
         if found is None:

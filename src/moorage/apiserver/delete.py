@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from moorage.apiserver import metadata, present
+from moorage.apiserver import present
 from moorage.apiserver.api import Api
 from moorage.apiserver.codec import negotiate
 from moorage.apiserver.errors import conflict, not_found, success
@@ -15,7 +15,7 @@ from moorage.apiserver.request import Request, Response
 from moorage.apiserver.served import ServedType
 from moorage.apiserver.views import ordered
 from moorage.apiserver.write import finished
-from moorage.core.meta import JsonObject
+from moorage.core.meta import JsonObject, ResourceType
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 _POLICY_FINALIZERS = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
@@ -64,8 +64,7 @@ async def delete_object(
         if entry is None:
             raise not_found(served.resource, name)
         old = api.read(served, entry)
-        if why := metadata.check_preconditions(old, options.uid, options.version):
-            raise conflict(served.resource, name, why)
+        _check_preconditions(served, old, options)
         await api.admission.validate(request, served, None, old, "")
         wanted = terminating(api, request, served, old, options)
         gone = wanted is None
@@ -76,6 +75,23 @@ async def delete_object(
         except Stale:
             continue
     raise conflict(served.resource, name)
+
+
+def _check_preconditions(served: ServedType, old: JsonObject, options: DeleteOptions) -> None:
+    meta, rt = old["metadata"], served.resource
+    why = ""
+    if options.uid is not None and options.uid != meta["uid"]:
+        why = f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta['uid']})"
+    elif options.version is not None and options.version != meta["resourceVersion"]:
+        asked, have = options.version, meta["resourceVersion"]
+        why = f"the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({have})"
+    if why:
+        shown = ResourceType("", rt.version, rt.kind, rt.kind)
+        raise conflict(
+            shown,
+            meta["name"],
+            f"{why}. The object might have been {'deleted and then recreated' if 'UID' in why else 'modified'}",
+        )
 
 
 def terminating(

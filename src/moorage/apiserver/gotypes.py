@@ -105,7 +105,7 @@ class _Walk:
             )
         if kind == "integer":
             return str(schema.get("format", "int64"))
-        return "[]uint8" if schema.get("format") == "byte" else _GO_NAMES.get(kind, kind)
+        return "[]uint8" if schema.get("format") == "byte" else str(_GO_NAMES.get(kind, kind))
 
     def _wrong(self, value: Any, struct: str, path: str, want: str) -> str:
         return f"json: cannot unmarshal {go_type(value)} into Go struct field {struct}.{path} of type {want}"

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from moorage.apiserver.hub import Hub, encode
+from moorage.apiserver.openapi import openapi_v2, openapi_v3, openapi_v3_index
 from moorage.apiserver.registry import Registry
 from moorage.apiserver.request import Request, Response
+from moorage.apiserver.served import ServedType
+from moorage.core.meta import JsonObject
 
 MAJOR, MINOR, PATCH = "1", "36", "3"
+_DOCUMENTS = 8
 _SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0)
 
 
@@ -26,7 +30,7 @@ class Pages:
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._seconds: Counter[tuple[str, float]] = Counter()
         self._spent: Counter[str] = Counter()
-        self._open_api: dict[str, tuple[int, bytes]] = {}
+        self._documents: dict[str, tuple[int, bytes]] = {}
 
     def open(self, path: str, query: Mapping[str, str]) -> Response:
         """Health and version: open to everybody."""
@@ -55,9 +59,28 @@ class Pages:
         """The page of a path, or None when there is none."""
         if path == "/":
             return Response(200, encode({"paths": self._paths()}))
+        if path == "/openapi/v2":
+            return self._document(path, lambda types: openapi_v2(types))
+        if path == "/openapi/v3":
+            return self._document(path, lambda types: openapi_v3_index(types))
+        if path.startswith("/openapi/v3/"):
+            return self._document(path, lambda types: openapi_v3(types, path.removeprefix("/openapi/v3/")))
         if path == "/metrics":
             return Response(200, self._metrics().encode(), "text/plain; version=0.0.4; charset=utf-8")
         return None
+
+    def _document(self, path: str, make: Callable[[Sequence[ServedType]], JsonObject]) -> Response | None:
+        """An OpenAPI document, kept until the served kinds change."""
+        kept = self._documents.get(path)
+        if kept is None or kept[0] != self._registry.changes:
+            try:
+                body = encode(make(self._registry.types()))
+            except KeyError:
+                return None
+            if len(self._documents) > _DOCUMENTS:
+                self._documents.clear()
+            kept = self._documents[path] = (self._registry.changes, body)
+        return Response(200, kept[1], "application/json", [("Cache-Control", "public"), ("Vary", "Accept")])
 
     def _paths(self) -> list[str]:
         versions = {served.resource.api_version for served in self._registry.types()}

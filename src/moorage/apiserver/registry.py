@@ -123,6 +123,11 @@ class Registry:
                 return served
         return None
 
+    def serves_group_of(self, path: str) -> bool:
+        """Whether a path lies below a built-in group (`/api/...`, `/apis/apps/...`)."""
+        parts = [part for part in path.split("/") if part]
+        return parts[:1] == ["api"] or (len(parts) > 1 and parts[1] in self._builtin_groups)
+
     def resolve(self, target: Target) -> ServedType:
         """The kind that a request addresses.
 

@@ -18,6 +18,7 @@ import structlog
 from moorage.apiserver.access import Access
 from moorage.apiserver.addresses import Addresses
 from moorage.apiserver.admission import Webhooks
+from moorage.apiserver.aggregation import Aggregation
 from moorage.apiserver.api import Api
 from moorage.apiserver.app import App
 from moorage.apiserver.audit import Audit
@@ -86,7 +87,13 @@ class Server:
         self._port = await self._listener.open(self._host, self._port)
         await self._namespaces.bootstrap()
         await self._access.bootstrap(self.api)
-        workers = (self._definitions, self._namespaces, self._collector, Expiry(self.api))
+        workers = (
+            self._definitions,
+            self._namespaces,
+            self._collector,
+            Expiry(self.api),
+            Aggregation(self.api, self._access),
+        )
         for worker in workers:
             self._begin(worker.run())
         self._begin(self._sweep())

@@ -23,7 +23,7 @@ from moorage.apiserver.hub import Hub
 from moorage.apiserver.served import ServedType
 from moorage.core.meta import JsonObject
 from moorage.core.selectors import LabelSelector, from_wire
-from moorage.schema.cel import CelError, Program
+from moorage.schema.cel import Bindings, CelError, Program
 
 Handler = Callable[[JsonObject], Awaitable[JsonObject]]
 OWN_SERVICE = ("moorage-system", "moorage-webhook")
@@ -89,11 +89,12 @@ class Webhook:
             ConditionFailed: one cannot be evaluated and none is false.
         """
         failed: list[str] = []
-        bindings: dict[str, Any] = {
+        values: dict[str, Any] = {
             "object": request.get("object"),
             "oldObject": request.get("oldObject"),
             "request": {name: value for name, value in request.items() if name not in ("object", "oldObject")},
         }
+        bindings = Bindings(values)
         for name, expression in self.conditions:
             try:
                 if Program.compile(expression, _VARIABLES).evaluate(bindings) is not True:

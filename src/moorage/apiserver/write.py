@@ -104,10 +104,13 @@ async def _create(api: Api, edit: Edit, *, fresh: bool = False) -> Written:
     await api.admission.validate(edit.request, served, obj, None, edit.subresource)
     name = obj["metadata"]["name"]
     path = str(Key(edit.key.namespace, name))
-    if (await api.hub.settled(served.storage, path)) is not None:
-        if fresh:
-            raise already_exists(rt, name)
-        raise Stale
+    if (there := await api.hub.settled(served.storage, path)) is not None:
+        if not fresh:
+            raise Stale
+        if b'"deletionTimestamp":' in there.raw:
+            refused = already_exists(rt, name)
+            raise StatusError(409, "AlreadyExists", f"object is being deleted: {refused.message}", refused.details)
+        raise already_exists(rt, name)
     if edit.dry_run:
         return Written(_unstored(served, path, obj), created=True)
     check_namespace(api, served, obj)

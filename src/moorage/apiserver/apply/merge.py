@@ -157,6 +157,7 @@ def _prune(merged: JsonObject, last: FieldSet, managers: Managers, types: TypeMa
     """Takes away what the manager owned and no longer claims, except what others own and what lies below it unowned."""
     root = types.root
     named_last = with_named(root, last)
+    named_last = FieldSet(named_last.members - {"f:metadata"}, named_last.children)  # the server's own part stays
     bare = remove(root, merged, named_last)
     owned = with_named(root, union_of(managers.values()))
     whole = with_named(root, everything(types, merged))
