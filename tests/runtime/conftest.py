@@ -45,7 +45,7 @@ async def client(tmp_path: Path) -> AsyncIterator[Client]:
         async with Client(load_kubeconfig(path), patience=Patience(silence=30)) as made:
             with contextlib.suppress(AlreadyExists):
                 await made.create(CRDS, KIND.crd())
-            await until(lambda: _served(made))
+            await until(lambda: served(made))
             if given:
                 await _clean(made)
             made.calls.clear()
@@ -70,7 +70,8 @@ async def _clean(client: Client) -> None:
                 await client.delete(rt, key_of(obj))
 
 
-async def _served(client: Client) -> bool:
+async def served(client: Client) -> bool:
+    """Whether Widgets are served by now."""
     try:
         await client.list(KIND.resource)
     except NotFound:

@@ -226,3 +226,19 @@ async def test_cached_objects_hold_no_managed_fields(client: Client) -> None:
     await client.apply(CONFIG_MAPS, config_map("x", a="1"))
     async with running(Reflector(client, CONFIG_MAPS)) as reflector:
         assert all("managedFields" not in obj["metadata"] for obj in reflector.list())
+
+
+async def test_a_server_whose_history_began_anew_is_believed(client: Client) -> None:
+    """A list with a smaller resourceVersion than the stream had: what it does not hold is gone, what it holds counts."""
+    reflector = Reflector(client, CONFIG_MAPS)
+
+    def stored(name: str, version: int) -> JsonObject:
+        return {
+            "metadata": {"name": name, "namespace": "default", "resourceVersion": str(version), "uid": f"u{version}"}
+        }
+
+    reflector._replace([stored("old", 900), stored("both", 901)], 1000)
+    reflector._replace([stored("both", 7)], 8)
+    assert names(reflector) == {"both"}
+    reflector._take(WatchEvent("ADDED", stored("new", 9)))
+    assert names(reflector) == {"both", "new"}

@@ -22,7 +22,7 @@ from moorage.kube.resources import CONFIG_MAPS, CRDS, SECRETS
 from moorage.runtime.room import Event, Report
 from moorage.runtime.walk import Walk
 
-from .conftest import find, until
+from .conftest import find, served, until
 from .widget import FINALIZER, KIND, ROOM, WIDGETS, Seen, widget
 
 KEY = Key("default", "w")
@@ -256,7 +256,7 @@ async def test_every_crash_point_of_attach_and_detach_heals(tmp_path: Path) -> N
             server.kubeconfig(tmp_path / f"{count}.kubeconfig")
             async with Client(load_kubeconfig(tmp_path / f"{count}.kubeconfig")) as client:
                 await client.create(CRDS, KIND.crd())
-                await until(lambda: _listed(client))
+                await until(lambda: served(client))
                 await client.create(WIDGETS, widget("w"))
                 yield client
         finally:
@@ -280,11 +280,3 @@ async def test_every_crash_point_of_attach_and_detach_heals(tmp_path: Path) -> N
 
 def _leaving(obj: JsonObject | None) -> bool:
     return obj is None or bool(obj["metadata"].get("deletionTimestamp"))
-
-
-async def _listed(client: Client) -> bool:
-    try:
-        await client.list(WIDGETS)
-    except NotFound:
-        return False
-    return True

@@ -45,6 +45,11 @@ class Terms:
 _TERMS = Terms()
 
 
+def awake_or_not() -> float:
+    """Seconds that also count while the machine is suspended: a leader that wakes up knows that its claim ran out."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
 @dataclass
 class Election:
     """One candidate.
@@ -57,7 +62,7 @@ class Election:
     key: Key
     identity: str
     terms: Terms = _TERMS
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = awake_or_not
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _until: float = field(default=float("-inf"), init=False)

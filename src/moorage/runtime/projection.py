@@ -7,13 +7,16 @@ somebody else controls is an error, never seized. Source: spec/keystone.md 1.4.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moorage.core.meta import JsonObject, Ref, ResourceType, controlled_by, controller_of, key_of
 from moorage.kube.errors import AlreadyExists
 from moorage.kube.resources import CONFIG_MAPS, SECRETS
 
-from .world import ForeignObject, World
+from .ownership import ForeignObject
+
+if TYPE_CHECKING:
+    from .world import World
 
 KEEP = 3
 """Old generations that are kept for a roll back; 0 when nothing of the type is projected any more."""

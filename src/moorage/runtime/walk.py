@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from moorage.core import conditions
 from moorage.core.meta import JsonObject, Key, Ref, is_terminating, key_of, ref_of
@@ -20,7 +20,9 @@ from moorage.kube.errors import Conflict, Invalid, NotFound
 
 from .diff import merge_patch, without_nulls
 from .room import Event, Released, Report, Room, Seen, Watch
-from .world import World
+
+if TYPE_CHECKING:
+    from .world import World
 
 __all__ = ["Event", "Released", "Report", "Room", "Walk", "Watch"]
 

@@ -12,27 +12,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from moorage.core.errors import WireError
-from moorage.core.meta import JsonObject, Key, Ref, ResourceType, controller_of, key_of
+from moorage.core.meta import JsonObject, Key, ResourceType, key_of
 from moorage.kube.client import Client, PatchType
 from moorage.kube.errors import Conflict, NotFound
 
 from .drift import APPLIED, contains, fingerprint
+from .ownership import ForeignObject, refuse_foreign
 from .reflector import Reflector
 
 if TYPE_CHECKING:
     from moorage.net.sessions import Sessions
 
-
-class ForeignObject(WireError):
-    """An object of the wanted name exists and belongs to somebody else; it is not touched."""
-
-    code = "foreign_object"
-
-    def __init__(self, rt: ResourceType, key: Key, owner: Ref | None) -> None:
-        whose = f"{owner.kind} {owner.key.name}" if owner else "nobody we know"
-        super().__init__(f"{rt.kind} {key}", f"it exists and is controlled by {whose}", "Delete or rename it")
-        self.resource, self.key, self.owner = rt, key, owner
+__all__ = ["Caches", "ForeignObject", "World"]
 
 
 class Caches:
@@ -126,7 +117,7 @@ class World:
         key, mark = key_of(wanted), fingerprint(wanted)
         live = await self._live(rt, key)
         if live is not None:
-            _refuse_foreign(rt, live, wanted)
+            refuse_foreign(rt, live, wanted)
             if self._is_current(rt, live, wanted, mark):
                 return live
         answer = await self._apply(rt, _marked(wanted, mark), known=live is not None)
@@ -157,7 +148,7 @@ class World:
         except Conflict:
             if known:
                 raise
-            _refuse_foreign(rt, await self.client.get(rt, key_of(obj)), obj)
+            refuse_foreign(rt, await self.client.get(rt, key_of(obj)), obj)
             answer = await self.client.apply(rt, obj)
         self.cache.note(rt, answer)
         return answer
@@ -217,12 +208,3 @@ def _marked(wanted: JsonObject, mark: str) -> JsonObject:
     meta = wanted["metadata"]
     annotations = {**(meta.get("annotations") or {}), APPLIED: mark}
     return {**wanted, "metadata": {**meta, "annotations": annotations}}
-
-
-def _refuse_foreign(rt: ResourceType, live: JsonObject, wanted: JsonObject) -> None:
-    ours = controller_of(wanted)
-    if ours is None:
-        return
-    theirs = controller_of(live)
-    if theirs is None or theirs.uid != ours.uid:
-        raise ForeignObject(rt, key_of(live), theirs)
