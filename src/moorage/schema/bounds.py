@@ -63,9 +63,9 @@ def _text_check(bounds: dict[str, Any]) -> Check:
             return
         if most is not None and len(value) > most:
             out.append(too_long(path_text(path), value, most))
-        if least is not None and len(value) < least:
+        elif least is not None and len(value) < least:
             _refuse(out, path, value, f"should be at least {least} chars long")
-        if pattern is not None and pattern.search(value) is None:
+        elif pattern is not None and pattern.search(value) is None:
             _refuse(out, path, value, f"should match '{source}'")
 
     return check
@@ -167,7 +167,16 @@ def _enum_check(allowed: list[Any]) -> Check:
     shown = [item if isinstance(item, str) else format_value(item) for item in allowed]
 
     def check(value: Any, path: Path, out: list[FieldError]) -> None:
-        if not any(same(value, item) for item in allowed):
+        if not any(_equals(value, item) for item in allowed):
             out.append(not_supported(path_text(path), value, shown))
 
     return check
+
+
+def _equals(value: Any, item: Any) -> bool:
+    """Equality as kube-apiserver tests it: a number is first converted to the kind of the enum's number."""
+    if type(value) is float and type(item) is int:
+        return int(value) == item
+    if type(value) is int and type(item) is float:
+        return float(value) == item
+    return same(value, item)

@@ -189,8 +189,7 @@ def _list_errors(at: _At) -> Iterator[FieldError]:
     elif list_type == "set":
         yield from _set_errors(at)
     elif list_type != "atomic":
-        error = not_supported(f"{at.path}.x-kubernetes-list-type", list_type, ())
-        yield FieldError(error.path, error.type, 'supported values: "atomic", "set", "map"', list_type)
+        yield not_supported(f"{at.path}.x-kubernetes-list-type", list_type, ("atomic", "set", "map"))
 
 
 def _set_errors(at: _At) -> Iterator[FieldError]:

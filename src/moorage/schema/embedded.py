@@ -11,7 +11,7 @@ from typing import Any
 from moorage.core.names import dns1035_label, label_value, qualified_name
 
 from .fielderror import FieldError, invalid, required
-from .fieldpath import Path, path_text
+from .fieldpath import MapKey, Path, path_text
 from .node import Node
 
 _MIXED = "may have mixed case, but should otherwise match: "
@@ -35,7 +35,8 @@ def check_embedded(node: Node, value: Any, path: Path, out: list[FieldError]) ->
         for key, item in value.items():
             child = node.child(key)
             if child is not None and type(item) in (dict, list):
-                check_embedded(child, item, (path, key), out)
+                step = key if key in node.properties else MapKey(key)
+                check_embedded(child, item, (path, step), out)
     elif type(value) is list and node.items is not None:
         for at, item in enumerate(value):
             check_embedded(node.items, item, (path, at), out)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -197,8 +197,9 @@ def internal(path: str, detail: str) -> FieldError:
 
 
 def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError:
-    """A value is none of the supported ones."""
-    listed = ", ".join(_quote(item) for item in sorted(supported))
+    """A value is none of the supported ones, which are shown in the given order (a set: sorted)."""
+    ordered = sorted(supported) if isinstance(supported, Set) else supported
+    listed = ", ".join(_quote(item) for item in ordered)
     return FieldError(path, ErrorType.NOT_SUPPORTED, f"supported values: {listed}" if listed else "", value)
 
 

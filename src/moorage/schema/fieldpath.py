@@ -7,6 +7,13 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+
+class MapKey(str):
+    """The key of a map in a path that is shown as `[key]`."""
+
+    __slots__ = ()
+
+
 Path: TypeAlias = tuple[Any, str | int] | None
 """None is the object as a whole; else (path of the parent, property name or index)."""
 
@@ -16,6 +23,6 @@ def path_text(path: Path, base: str = "") -> str:
     parts: list[str] = []
     while path is not None:
         path, step = path
-        parts.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+        parts.append(f"[{step}]" if isinstance(step, int | MapKey) else f".{step}")
     text = base + "".join(reversed(parts))
     return text.removeprefix(".")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from typing import Final
@@ -93,7 +94,8 @@ def is_uri(text: str) -> bool:
 
 
 def is_hostname(text: str) -> bool:
-    """One label, or labels that end in a top-level domain of letters."""
+    """One label, or labels that end in a top-level domain of letters; symbols count as letters."""
+    text = "".join("a" if unicodedata.category(char)[0] == "S" else char for char in text)
     return _HOST.fullmatch(text) is not None and all(len(label) <= 63 for label in text.split("."))
 
 

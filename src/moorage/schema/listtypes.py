@@ -9,8 +9,8 @@ import json
 from collections.abc import Hashable
 from typing import Any
 
-from .fielderror import FieldError, duplicate
-from .fieldpath import Path, path_text
+from .fielderror import FieldError, duplicate, invalid
+from .fieldpath import MapKey, Path, path_text
 from .node import MISSING, Node
 
 
@@ -54,7 +54,8 @@ def check_lists(node: Node, value: Any, path: Path, out: list[FieldError]) -> No
         for key, item in value.items():
             child = node.child(key)
             if child is not None and type(item) in (dict, list):
-                check_lists(child, item, (path, key), out)
+                step = key if key in node.properties else MapKey(key)
+                check_lists(child, item, (path, step), out)
     elif type(value) is list:
         if node.list_type in ("set", "map"):
             _check_unique(node, value, path, out)
@@ -67,6 +68,11 @@ def check_lists(node: Node, value: Any, path: Path, out: list[FieldError]) -> No
 def _check_unique(node: Node, value: list[Any], path: Path, out: list[FieldError]) -> None:
     seen: dict[Hashable, int] = {}
     for at, item in enumerate(value):
+        if node.list_type == "map" and type(item) is not dict:
+            if item is None:
+                continue
+            out.append(invalid(path_text((path, at)), item, "must be an object for an array of list-type map"))
+            return
         key = key_of(node, item) if node.list_type == "map" else _frozen(item)
         times = seen[key] = seen.get(key, 0) + 1
         if times == 2:

@@ -13,6 +13,7 @@ from .fieldpath import Path, path_text
 from .node import Node
 
 _TYPE_META: Final = frozenset({"apiVersion", "kind", "metadata"})
+_CLOSED: Final = Node()
 _STRINGS: Final = Node(type="object", additional=Node(type="string"))
 _OWNER: Final = Node(
     type="object",
@@ -66,10 +67,10 @@ def unknown_fields(node: Node, obj: Any, *, drop: bool) -> list[str]:
 def _visit(node: Node, value: Any, path: Path, walk: _Walk, *, resource: bool = False) -> None:
     if type(value) is dict:
         _visit_object(node, value, path, walk, resource or node.embedded)
-    elif type(value) is list and node.items is not None:
+    elif type(value) is list and (node.items is not None or not node.opaque):
         for at, item in enumerate(value):
             if type(item) in (dict, list):
-                _visit(node.items, item, (path, at), walk)
+                _visit(node.items or _CLOSED, item, (path, at), walk)
 
 
 def _visit_object(node: Node, value: dict[str, Any], path: Path, walk: _Walk, resource: bool) -> None:

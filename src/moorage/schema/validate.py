@@ -12,11 +12,15 @@ from typing import Any, Final
 from .bounds import checks_of
 from .fielderror import FieldError, invalid, required, type_invalid
 from .fieldpath import Path, path_text
+from .formats import CHECKED_FORMATS
 from .listtypes import key_of
 from .node import MISSING, Node
 from .sameness import same
 
 _NAMES: Final = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
+
+_GO_NAMES: Final = {int: "int64", float: "float64"}
+_NAMED_FORMATS: Final = CHECKED_FORMATS | {"double", "password"}
 
 
 @dataclass(slots=True)
@@ -43,10 +47,11 @@ def validate(node: Node, value: Any, old: Any, path: Path, found: Findings) -> N
 
 
 def _check_null(node: Node, path: Path, found: Findings) -> None:
-    if node.nullable or not node.type:
-        return
-    where = path_text(path)
-    found.errors.append(type_invalid(where, "null", f'{where} in body must be of type {node.type}: "null"'))
+    if not node.nullable and node.type:
+        where = path_text(path)
+        found.errors.append(type_invalid(where, "null", f'{where} in body must be of type {node.type}: "null"'))
+    if "enum" in node.bounds:
+        checks_of(node)[-1](None, path, found.errors)
 
 
 def _check(node: Node, value: Any, old: Any, path: Path, found: Findings) -> None:
@@ -64,14 +69,16 @@ def _check(node: Node, value: Any, old: Any, path: Path, found: Findings) -> Non
 
 
 def _check_type(node: Node, value: Any, path: Path, found: Findings) -> None:
-    wanted, got = node.type, _NAMES[type(value)]
-    if type(value) is float and node.type == "integer":
-        if value.is_integer() and (not node.format or abs(value) < 2**63):
-            return
-        wanted, got = (node.format or wanted), ("float64" if node.format else got)
+    """A value of another type: the format is named where there is one, and then kinds of numbers are told apart."""
+    kind = type(value)
+    if kind is float and node.type == "integer" and value.is_integer() and (not node.format or abs(value) < 2**63):
+        return
+    wanted, got = node.type, _NAMES[kind]
+    if node.format in _NAMED_FORMATS and kind not in (str, list) and not node.int_or_string:
+        wanted, got = node.format, _GO_NAMES.get(kind, "")
     where = path_text(path)
     found.errors.append(type_invalid(where, got, f'{where} in body must be of type {wanted}: "{got}"'))
-    if type(value) is float and node.type == "integer" and not node.format:
+    if kind is float and node.type == "integer" and not node.format:
         text = f"Checked value must be of type integer (default format) in {where}"
         found.errors.append(invalid("", "", text))
 
@@ -135,13 +142,20 @@ def _check_group(about: tuple[str, str, list[FieldError]], results: list[list[Fi
     valid = sum(1 for errors in results if not errors)
     if group == "any" and not valid:
         found.errors.append(invalid("", "", f'"{where}" must validate at least one schema (anyOf)'))
-        found.errors += closest
+        _add_new(closest, found)
     elif group == "one" and valid != 1:
         counted = f"Found {valid} valid alternatives" if valid else "Found none valid"
         text = f'"{where}" must validate one and only one schema (oneOf). {counted}'
         found.errors.append(invalid("", "", text))
-        found.errors += [] if valid else closest
+        _add_new([] if valid else closest, found)
     elif group == "all" and valid != len(results):
-        found.errors += [error for errors in results for error in errors]
+        _add_new([error for errors in results for error in errors], found)
         text = f'"{where}" must validate all the schemas (allOf){"" if valid else ". None validated"}'
         found.errors.append(invalid("", "", text))
+
+
+def _add_new(errors: list[FieldError], found: Findings) -> None:
+    """Complaints that the schema itself made already are not made again for an alternative."""
+    for error in errors:
+        if error not in found.errors:
+            found.errors.append(error)
