@@ -118,6 +118,8 @@ def test_impersonation_becomes_headers(tmp_path: Path) -> None:
         (lambda folder: folder / "missing", "no kubeconfig there"),
         (lambda folder: _text(folder, "a: [\n"), r"k:2:1: not YAML"),
         (lambda folder: _text(folder, "- a\n"), "not a kubeconfig"),
+        (lambda folder: _text(folder, "users: {a: b}\n"), "users is not a list of named users"),
+        (lambda folder: _text(folder, "clusters: [{name: a, cluster: text}]\n"), "clusters is not a list of named"),
         (lambda folder: write(folder / "k", **{"current-context": ""}), "no current-context is set"),
         (lambda folder: write(folder / "k", **{"current-context": "x"}), "context 'x' is not there; it has: a"),
         (lambda folder: write(folder / "k", users=[]), "user 'u' is not there"),

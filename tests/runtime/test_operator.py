@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 from tests.crashpoints import Fence
+from tests.kube.tcpproxy import tcp_proxy
 
 from moorage.apiserver.server import Server
 from moorage.core.backoff import Backoff
@@ -30,8 +31,9 @@ from moorage.kube.resources import (
     SERVICES,
     VALIDATING_WEBHOOKS,
 )
+from moorage.kube.transport import Limits
 from moorage.runtime.controller import Pace
-from moorage.runtime.lease import Terms
+from moorage.runtime.lease import NotLeading, Terms
 from moorage.runtime.operator import Leadership, Operator, Options
 from moorage.runtime.room import Index, Report, Room, Watch, by_index
 
@@ -204,6 +206,34 @@ async def test_a_killed_operator_is_replaced_by_the_next_one(client: Client) -> 
     assert await find(client, CONFIG_MAPS, "w-child") is None
     async with operating(client):
         await until(lambda: ready(client, "w"))
+
+
+async def test_a_leader_cut_off_from_the_server_stops_before_another_one_starts(client: Client) -> None:
+    """Its connections fall silent: it gives up at its deadline, and stays down when they come back."""
+    host, port = client.connection.server.removeprefix("https://").rsplit(":", 1)
+    async with tcp_proxy(host, int(port)) as proxy:
+        connection = replace(client.connection, server=f"https://127.0.0.1:{proxy.port}")
+        async with Client(connection, limits=Limits(timeout=0.5)) as far:
+            first, second = Operator([ROOM], far, leading("first")), Operator([ROOM], client, leading("second"))
+            stop = asyncio.Event()
+            one = asyncio.create_task(first.run(stop))
+            await until(first.working.is_set)
+            two = asyncio.create_task(second.run(stop))
+            proxy.silence()
+            await until(lambda: second.working.is_set() or _both(first, second))
+            assert not first.working.is_set()
+            await client.create(WIDGETS, widget("w"))
+            await until(lambda: ready(client, "w"))
+            proxy.resume()
+            with pytest.raises(NotLeading):
+                await first.world.create(CONFIG_MAPS, {"metadata": {"name": "late", "namespace": "default"}})
+            stop.set()
+            await asyncio.gather(one, two)
+    assert await find(client, CONFIG_MAPS, "late") is None
+
+
+def _both(first: Operator, second: Operator) -> bool:
+    return first.working.is_set() and second.working.is_set()
 
 
 async def test_stop_lets_a_pass_end(client: Client) -> None:

@@ -134,9 +134,16 @@ def _merge_file(merged: _Merged, path: Path) -> None:
         raise InputError(str(path), "not a kubeconfig")
     merged.current = merged.current or str(document.get("current-context") or "")
     for section, singular in (("contexts", "context"), ("clusters", "cluster"), ("users", "user")):
-        for item in document.get(section) or ():
-            value = _absolute(item.get(singular) or {}, path.parent)
-            merged.maps[section].setdefault(str(item.get("name", "")), value)
+        entries = document.get(section) or ()
+        if not isinstance(entries, list | tuple) or not all(_is_entry(item, singular) for item in entries):
+            raise InputError(str(path), f"{section} is not a list of named {section}")
+        for item in entries:
+            merged.maps[section].setdefault(item["name"], _absolute(item.get(singular) or {}, path.parent))
+
+
+def _is_entry(item: Any, singular: str) -> bool:
+    named = isinstance(item, dict) and isinstance(item.get("name"), str)
+    return named and isinstance(item.get(singular) or {}, dict)
 
 
 _PATH_FIELDS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")

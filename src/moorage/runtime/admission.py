@@ -88,16 +88,6 @@ class Webhooks:
         return answer
 
 
-def review(body: JsonObject, webhooks: Webhooks, path: str) -> JsonObject:
-    """The answer of the webhook at `path`.
-
-    Raises:
-        KeyError: no webhook has this path.
-        Malformed: the body is no AdmissionReview v1.
-    """
-    return webhooks.answers()[path](body)
-
-
 def _async(answer: Callable[[JsonObject], JsonObject]) -> Handler:
     async def handle(body: JsonObject) -> JsonObject:
         return answer(body)
