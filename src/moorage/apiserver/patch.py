@@ -74,14 +74,12 @@ def json_patch(obj: Any, ops: Any) -> Any:
 
 
 def _check_form(ops: Any) -> None:
-    for value, type_ in (
-        [(ops, "[]handlers.jsonPatchOp")] if not isinstance(ops, list) else [(op, "handlers.jsonPatchOp") for op in ops]
-    ):
-        if not isinstance(value, dict):
-            kind = _GO_KINDS[type(value)]
-            raise PatchError(
-                400, "BadRequest", f"error decoding patch: json: cannot unmarshal {kind} into Go value of type {type_}"
-            )
+    wrong = [(ops, "[]handlers.jsonPatchOp")]
+    if isinstance(ops, list):
+        wrong = [(op, "handlers.jsonPatchOp") for op in ops if not isinstance(op, dict)]
+    for value, type_ in wrong:
+        text = f"error decoding patch: json: cannot unmarshal {_GO_KINDS[type(value)]} into Go value of type {type_}"
+        raise PatchError(400, "BadRequest", text)
 
 
 def _pointer(op: dict[str, Any], name: str = "path") -> list[str]:
