@@ -93,6 +93,8 @@ class Worker:
 
     async def end(self) -> None:
         """Ends the containers gracefully; the pod stays on the API server and starts again with the next node."""
+        if not self.records:
+            await self.recover()
         await end_pod(self)
         await self._report()
 
@@ -217,7 +219,12 @@ class Worker:
             self._not_startable(record, error)
             return
         self._old_log(record)
-        record.run = await containers.start(run, what, working_directory(record.container, rootfs))
+        starting = asyncio.ensure_future(containers.start(run, what, working_directory(record.container, rootfs)))
+        try:
+            record.run = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            record.run = await starting  # a node that stops must know of it, to end it
+            raise
         record.noted, record.waiting = False, status.CREATING
         self._tell("Normal", "Started", f"Started container {record.name}")
         self._watch(record)
