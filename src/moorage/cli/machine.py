@@ -25,6 +25,7 @@ from moorage.kube import resources
 from moorage.kube.client import Client
 from moorage.kube.config import load_kubeconfig
 from moorage.node.images.store import Recipe
+from moorage.node.network.addresses import SERVICES, claim
 from moorage.node.node import Node
 from moorage.node.options import NodeOptions
 from moorage.runtime import logs
@@ -118,11 +119,13 @@ class _Handler:
 async def _server(options: UpOptions, kubeconfig: Path) -> AsyncIterator[_Handlers]:
     handlers = _Handlers()
     paths = [path for admission in ADMISSIONS for path in (admission.mutate_path, admission.validate_path)]
+    addresses = claim(SERVICES, options.data / "node" / "services", keep=True)
     server = Server(
         options.data,
         port=options.port,
         history=options.history,
         in_process={path: handlers.of(path) for path in paths},
+        service_cidr=str(addresses.block),
     )
     await server.start()
     try:
@@ -130,6 +133,7 @@ async def _server(options: UpOptions, kubeconfig: Path) -> AsyncIterator[_Handle
         yield handlers
     finally:
         await server.stop()
+        addresses.close()
 
 
 async def install(client: Client, client_config: JsonObject | None = None) -> None:

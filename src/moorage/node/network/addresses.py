@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
@@ -18,6 +19,7 @@ from pathlib import Path
 from moorage.core.errors import EnvironmentError_
 
 PODS = IPv4Network("127.96.0.0/12")
+SERVICES = IPv4Network("127.112.0.0/12")
 _BLOCK_PREFIX = 20
 _GUARD_PORT = 9
 
@@ -77,29 +79,41 @@ class Pool:
             self._guard = None
 
 
-def claim(network: IPv4Network, memory: Path) -> Pool:
+def claim(network: IPv4Network, memory: Path, *, keep: bool = False) -> Pool:
     """Claims a block of `network`: the one noted in `memory` if it is free, else the next free one, which is noted.
 
+    Args:
+        keep: only the noted block will do, once one is noted: its addresses are stored (ClusterIPs never change).
+
     Raises:
-        AddressesExhausted: every block is claimed by other processes.
+        AddressesExhausted: every block, or the one to keep, is claimed by other processes.
     """
-    for block in _candidates(network, memory):
+    noted = _noted(network, memory)
+    for block in [noted] if keep and noted else _candidates(network, memory, noted):
         guard = _guard(str(block[0]))
         if guard is not None:
             memory.parent.mkdir(parents=True, exist_ok=True)
             memory.write_text(f"{block}\n")
             return Pool(block, guard)
-    raise AddressesExhausted(f"network {network}", "every block is claimed by another node on this machine")
+    what = f"block {noted}" if keep and noted else f"every block of {network}"
+    raise AddressesExhausted(what, "claimed by another node on this machine", "Stop that one first")
 
 
-def _candidates(network: IPv4Network, memory: Path) -> Iterable[IPv4Network]:
+def _noted(network: IPv4Network, memory: Path) -> IPv4Network | None:
     try:
         noted = IPv4Network(memory.read_text().strip())
     except (OSError, ValueError):
-        noted = None
-    if noted is not None and noted.subnet_of(network):
+        return None
+    return noted if noted.subnet_of(network) else None
+
+
+def _candidates(network: IPv4Network, memory: Path, noted: IPv4Network | None) -> Iterable[IPv4Network]:
+    """The noted block, then all, from one that the path decides: folders used in turn rarely share a block."""
+    if noted is not None:
         yield noted
-    yield from network.subnets(new_prefix=_BLOCK_PREFIX)
+    blocks = list(network.subnets(new_prefix=_BLOCK_PREFIX))
+    first = zlib.crc32(str(memory).encode()) % len(blocks)
+    yield from blocks[first:] + blocks[:first]
 
 
 def _guard(address: str) -> socket.socket | None:
