@@ -51,6 +51,7 @@ class StubKeystone:
         self.add("Default", id="default")
         app = web.Application(middlewares=[self._recorded])
         app.router.add_post("/v3/auth/tokens", self._login)
+        app.router.add_delete("/v3/auth/tokens", self._revoke)
         app.router.add_get("/v3/domains", self._list)
         app.router.add_post("/v3/domains", self._create)
         app.router.add_get("/v3/domains/{id}", self._get)
@@ -119,6 +120,10 @@ class StubKeystone:
         body = {"token": {"expires_at": end, "methods": ["password"]}}
         return web.json_response(body, status=201, headers={"X-Subject-Token": token})
 
+    async def _revoke(self, request: web.Request) -> web.Response:
+        self.tokens.discard(request.headers["X-Subject-Token"])
+        return web.Response(status=204)
+
     async def _list(self, request: web.Request) -> web.Response:
         wanted = request.query.get("name")
         found = [item for item in self.domains.values() if wanted is None or self._matches(item["name"], wanted)]
@@ -143,7 +148,7 @@ class StubKeystone:
         return web.json_response({"domain": self.add(id=id, **wanted)}, status=201)
 
     def _named(self, name: str) -> bool:
-        return any(item["name"].lower() == name.lower() for item in self.domains.values())
+        return any(self._matches(item["name"], name) for item in self.domains.values())
 
     async def _get(self, request: web.Request) -> web.Response:
         found = self.domains.get(request.match_info["id"])
@@ -154,7 +159,7 @@ class StubKeystone:
         if found is None:
             return _missing(request)
         changes = (await request.json())["domain"]
-        if changes.get("name", found["name"]).lower() != found["name"].lower() and self._named(changes["name"]):
+        if not self._matches(changes.get("name", found["name"]), found["name"]) and self._named(changes["name"]):
             return _error(409, "Conflict occurred attempting to store domain - Duplicate entry.")
         found.update(changes)
         return web.json_response({"domain": found})

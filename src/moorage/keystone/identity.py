@@ -99,15 +99,6 @@ class Identity:
         found = [_domain({"domain": item}) for item in await self._list("/domains", "domains", {"name": name})]
         return next((item for item in found if item.name == name), found[0] if found else None)
 
-    async def domain_like(self, name: str) -> Domain | None:
-        """The domain of that name in any letter case: Keystone refuses a second one, though it may not find the first.
-
-        Raises:
-            IdentityError: the look failed.
-        """
-        found = [_domain({"domain": item}) for item in await self._list("/domains", "domains", {})]
-        return next((item for item in found if item.name.casefold() == name.casefold()), None)
-
     async def create_domain(self, name: str, *, id: str, description: str | None) -> Domain:
         """Create an enabled domain of that id (32 hex digits).
 

@@ -49,7 +49,10 @@ def _tree(users: int) -> str:
     secret = f"objectClass: simpleSecurityObject\nobjectClass: organizationalRole\nuserPassword: {PASSWORD}\n"
     entries.append(f"dn: {BIND_DN}\n{secret}cn: svc\n")
     person = "objectClass: inetOrgPerson\nsn: x\ncn: x\n"
-    entries += [f"dn: uid=u{number},ou=people,{BASE}\n{person}uid: u{number}\n" for number in range(users)]
+    entries += [
+        f"dn: uid=u{number},ou=people,{BASE}\n{person}uid: u{number}\nuserPassword: u{number}-password\n"
+        for number in range(users)
+    ]
     return "\n".join(entries)
 
 

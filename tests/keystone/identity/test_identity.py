@@ -174,17 +174,6 @@ async def test_a_case_blind_answer_counts_when_none_is_spelled_so(stub: StubKeys
     assert found.name == "CORP"
 
 
-async def test_a_name_is_found_in_any_case_when_asked_so(stub: StubKeystone, identity: Make) -> None:
-    """For conflicts: the domain in the way may be spelled otherwise."""
-    stub.case_blind, stub.page = False, 1
-    stub.add("CORP")
-    assert await identity().domain_named("corp") is None
-    found = await identity().domain_like("corp")
-    assert found is not None
-    assert found.name == "CORP"
-    assert await identity().domain_like("nobody") is None
-
-
 async def test_ids_are_quoted(stub: StubKeystone, identity: Make) -> None:
     """An id from a status cannot reach another path."""
     assert await identity().domain("../users") is None

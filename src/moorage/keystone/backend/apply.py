@@ -42,7 +42,7 @@ async def _create(seen: Seen, identity: Identity, plan: CreateDomain) -> Seen:
     try:
         made = await identity.create_domain(plan.name, id=plan.id, description=plan.description)
     except Conflict as conflict:
-        own, named = await identity.domain(plan.id), await identity.domain_like(plan.name)
+        own, named = await identity.domain(plan.id), await identity.domain_named(plan.name)
         if own is None and named is None:
             return seen.after(failure=Failure(plan, str(conflict)))
         return seen.after(lookup=Lookup(own, named))
@@ -57,7 +57,7 @@ async def _update(seen: Seen, identity: Identity, plan: UpdateDomain) -> Seen:
     except NotFound:
         return seen.after(lookup=Lookup(None, None))
     except Conflict as conflict:
-        named = await identity.domain_like(seen.domain_name)
+        named = await identity.domain_named(seen.domain_name)
         if named is None or named.id == plan.id:
             return seen.after(failure=Failure(plan, str(conflict)))
         return seen.after(lookup=Lookup(seen.found, named))
