@@ -93,6 +93,8 @@ class _Client(_Side):
         super().__init__()
         self._choose, self._links = choose, links
         self._task: asyncio.Task[None] | None = None
+        self._early: list[bytes] = []
+        self._early_end = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -100,6 +102,18 @@ class _Client(_Side):
         self.transport.pause_reading()
         self._links.add(self)
         self._task = asyncio.get_running_loop().create_task(self._connect(self.transport))
+
+    def data_received(self, data: bytes) -> None:
+        """uvloop starts to read after `connection_made`, whatever was paused there: what comes early is kept."""
+        if self.other is None and self.transport is not None:
+            self._early.append(data)
+            self.transport.pause_reading()
+        else:
+            super().data_received(data)
+
+    def eof_received(self) -> bool:
+        self._early_end = self.other is None
+        return super().eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._links.discard(self)
@@ -118,6 +132,11 @@ class _Client(_Side):
             mine.abort()
             return
         self.other, backend.other = backend, self
+        for data in self._early:
+            super().data_received(data)
+        self._early.clear()
+        if self._early_end:
+            super().eof_received()
         mine.resume_reading()
 
     async def _first(self, backends: Sequence[Backend]) -> _Side | None:
