@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,12 @@ from tests.kube.tcpproxy import tcp_proxy
 
 from moorage.apiserver.server import Server
 from moorage.core.backoff import Backoff
+from moorage.core.errors import EnvironmentError_
 from moorage.core.meta import JsonObject, Key
-from moorage.core.outcome import Done, Outcome
+from moorage.core.outcome import Done, Failed, Outcome
 from moorage.kube.client import Client
 from moorage.kube.config import load_kubeconfig
-from moorage.kube.errors import Invalid
+from moorage.kube.errors import Conflict, Invalid
 from moorage.kube.resources import (
     CONFIG_MAPS,
     CORE_EVENTS,
@@ -32,13 +34,16 @@ from moorage.kube.resources import (
     VALIDATING_WEBHOOKS,
 )
 from moorage.kube.transport import Limits
+from moorage.runtime.admission_server import Files
+from moorage.runtime.certificates import issue, make_authority
 from moorage.runtime.controller import Pace
 from moorage.runtime.lease import NotLeading, Terms
-from moorage.runtime.operator import Leadership, Operator, Options
+from moorage.runtime.operator import Leadership, Operator, Options, WebhookServing
 from moorage.runtime.room import Index, Report, Room, Watch, by_index
+from moorage.runtime.serving import Listener
 
 from .conftest import find, served, until
-from .test_admission import ADMISSION
+from .test_admission import ADMISSION, colored, review, trusting, write
 from .widget import KIND, ROOM, WIDGETS, widget
 
 QUICK = Pace(backoff=Backoff(base=0.01, cap=0.05))
@@ -383,3 +388,47 @@ def _in_process(path: str) -> JsonObject:
         "clientConfig": {"service": service},
     }  # fmt: skip
     return {"metadata": {"name": "moorage"}, "webhooks": [hook]}
+
+
+async def test_failures_stay_in_the_queue_with_back_off_and_conflicts_are_no_errors(client: Client) -> None:
+    """Failed is retried and counted as an error; a conflict is only looked at again."""
+    outcomes: list[Outcome | Exception] = [Failed("Down", "the other server is down"), Conflict(409, "Conflict", "old")]
+
+    def decide(_seen: Any) -> Outcome:
+        found = outcomes.pop(0) if outcomes else Done()
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    await client.create(WIDGETS, widget("w"))
+    async with operating(client, [replace(ROOM, decide=decide)]) as operator:
+        await until(lambda: _successes(operator) == 1)
+        text = operator.metrics.text().decode()
+    assert 'controller_runtime_reconcile_total{controller="widget",result="error"} 1.0' in text
+    assert 'controller_runtime_reconcile_total{controller="widget",result="requeue"} 1.0' in text
+
+
+async def test_the_operator_serves_webhooks_and_is_ready_when_they_are(client: Client, tmp_path: Path) -> None:
+    """Certificates that come later are waited for; until then readyz says so."""
+    serving = WebhookServing("127.0.0.1:0", Files(tmp_path / "tls"), period=0.02)
+    options = Options(pace=QUICK, admissions=[ADMISSION], webhooks=serving)
+    async with operating(client, options=options) as operator:
+        assert operator._webhooks_ready() == "no certificate yet"
+        authority = make_authority("test", datetime.now(UTC))
+        write(tmp_path / "tls", issue(authority, ["localhost"], datetime.now(UTC)))
+        await until(lambda: not operator._webhooks_ready())
+        assert operator._admission is not None
+        url = f"https://localhost:{operator._admission.listener.port}{ADMISSION.validate_path}"
+        async with trusting(authority) as session, session.post(url, json=review(colored("w", "bad"))) as response:
+            assert not (await response.json())["response"]["allowed"]
+        assert "controller_runtime_webhook_requests_total" in operator.metrics.text().decode()
+
+
+async def test_a_taken_port_is_an_error_and_not_an_exit(client: Client) -> None:
+    """The sentence names the address."""
+    listener = Listener(None, "127.0.0.1:0")
+    await listener.start()
+    taken = Options(health_bind=f"127.0.0.1:{listener.port}")
+    with pytest.raises(EnvironmentError_, match="cannot listen"):
+        await Operator([ROOM], client, taken).run(asyncio.Event())
+    await listener.stop()

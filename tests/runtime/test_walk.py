@@ -13,7 +13,7 @@ import pytest
 from tests.crashpoints import Fence, cached_world, every_crash_point, passes
 
 from moorage.apiserver.server import Server
-from moorage.core.meta import JsonObject, Key
+from moorage.core.meta import JsonObject, Key, owner_reference, ref_of
 from moorage.core.outcome import Done, Failed, Waiting
 from moorage.kube.client import Client
 from moorage.kube.config import load_kubeconfig
@@ -21,6 +21,7 @@ from moorage.kube.errors import NotFound
 from moorage.kube.resources import CONFIG_MAPS, CRDS, SECRETS
 from moorage.runtime.room import Event, Report
 from moorage.runtime.walk import Walk
+from moorage.runtime.world import ForeignObject, World
 
 from .conftest import find, served, until
 from .widget import FINALIZER, KIND, ROOM, WIDGETS, Seen, widget
@@ -280,3 +281,81 @@ async def test_every_crash_point_of_attach_and_detach_heals(tmp_path: Path) -> N
 
 def _leaving(obj: JsonObject | None) -> bool:
     return obj is None or bool(obj["metadata"].get("deletionTimestamp"))
+
+
+def deafen(world: World) -> None:
+    """The world hears no events any more: a cache that lags behind."""
+    for rt in (WIDGETS, CONFIG_MAPS):
+        world.cache.reflector(rt)._take = lambda _event: None  # type: ignore[method-assign]
+
+
+@pytest.mark.case("B78")
+async def test_a_lagging_cache_keeps_foreign_finalizers_and_loses_no_status(client: Client) -> None:
+    """Finalizer and status meet a conflict each, are computed again on what others wrote, and both arrive."""
+    await created(client, widget("w"))
+    async with cached_world(client, [ROOM]) as world:
+        deafen(world)
+        await client.patch(WIDGETS, KEY, {"metadata": {"finalizers": ["other/one"]}})
+        walk = Walk(ROOM, world)
+
+        async def observe(world: World, key: Key) -> Seen | None:
+            await client.patch(WIDGETS, key, {"metadata": {"labels": {"a": "b"}}})
+            return await ROOM.observe(world, key)
+
+        walk.room = replace(ROOM, observe=observe)
+        await walk(KEY)
+    stored = await client.get(WIDGETS, KEY)
+    assert stored["metadata"]["finalizers"] == ["other/one", FINALIZER]
+    assert stored["metadata"]["labels"] == {"a": "b"}
+    assert stored["status"]["conditions"][0]["reason"] == "AllReady"
+
+
+@pytest.mark.case("B78")
+async def test_deletion_that_began_behind_our_back_gets_no_finalizer(client: Client) -> None:
+    """The server refuses new finalizers on a terminating object; the pass goes on without."""
+    await created(client, widget("w", finalizers=["other/one"]))
+    async with cached_world(client, [ROOM]) as world:
+        deafen(world)
+        await client.delete(WIDGETS, KEY)
+        await Walk(ROOM, world)(KEY)
+    assert (await client.get(WIDGETS, KEY))["metadata"]["finalizers"] == ["other/one"]
+
+
+async def test_an_object_that_went_behind_our_back_is_done(client: Client) -> None:
+    """404 on the finalizer."""
+    await created(client, widget("w"))
+    async with cached_world(client, [ROOM]) as world:
+        deafen(world)
+        await client.delete(WIDGETS, KEY)
+        assert await Walk(ROOM, world)(KEY) == Done()
+    assert await find(client, CONFIG_MAPS, "w-child") is None
+
+
+async def test_a_lagging_cache_seizes_no_stranger_and_finds_its_own_child(client: Client) -> None:
+    """A child that we believe absent is applied without force: a stranger's is refused, our own is taken up."""
+    await created(client, widget("w"))
+    async with cached_world(client, [ROOM]) as world:
+        deafen(world)
+        child = {"metadata": {"name": "w-child", "namespace": "default"}, "data": {"text": "theirs"}}
+        await client.create(CONFIG_MAPS, child)
+        other = Client.__new__(Client)
+        other.__dict__.update(world.client.__dict__)
+        other.field_manager = "somebody"
+        with pytest.raises(ForeignObject):
+            await Walk(ROOM, replace_client(world, other))(KEY)
+        assert (await client.get(CONFIG_MAPS, Key("default", "w-child")))["data"] == {"text": "theirs"}
+        await client.delete(CONFIG_MAPS, Key("default", "w-child"))
+        await client.create(CONFIG_MAPS, {**child, "metadata": {**child["metadata"], **_owned(world)}})
+        assert await Walk(ROOM, replace_client(world, other))(KEY) == Done()
+    assert (await client.get(CONFIG_MAPS, Key("default", "w-child")))["data"] == {"text": "hello"}
+
+
+def replace_client(world: World, client: Client) -> World:
+    world.client = client
+    return world
+
+
+def _owned(world: World) -> JsonObject:
+    obj = world.cache.get(WIDGETS, KEY)
+    assert obj is not None
+    return {"ownerReferences": [owner_reference(ref_of(obj))]}
