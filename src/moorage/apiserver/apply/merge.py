@@ -183,7 +183,6 @@ def _note_last_applied(made: JsonObject, applied: JsonObject, write: _Write) -> 
 
 
 def _title(obj: Mapping[str, Any]) -> str:
-    metadata = obj.get("metadata") or {}
-    return (
-        f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {obj.get('apiVersion')}, Kind={obj.get('kind')}"
-    )
+    metadata, version = obj.get("metadata") or {}, str(obj.get("apiVersion"))
+    full = version if "/" in version else f"/{version}"
+    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {full}, Kind={obj.get('kind')}"

@@ -34,13 +34,17 @@ UNOWNED = FieldSet.of(*map(dotted, ("apiVersion", "kind", "metadata", *(f"metada
 """Fields that the server sets or that name the object: nobody owns them."""
 
 _STATUS, _SPEC, _METADATA = (FieldSet.of(dotted(name)) for name in ("status", "spec", "metadata"))
-_LABELS = FieldSet.of(dotted("metadata.labels"))
+_KEPT_BY_STATUS = {"Deployment": "metadata.labels", "Pod": "metadata.ownerReferences"}
+"""Metadata of built-in kinds that a status write leaves alone; recorded from kube-apiserver 1.36.3."""
 
 
 def ignored_fields(types: TypeMap, subresource: str) -> FieldSet:
     """Trees that a write through this door does not change, and so cannot own."""
     if subresource == "status":
-        return _SPEC.union(_LABELS if types.builtin else _METADATA)
+        if not types.builtin:
+            return _SPEC.union(_METADATA)
+        kept = _KEPT_BY_STATUS.get(types.kind)
+        return _SPEC.union(FieldSet.of(dotted(kept))) if kept else _SPEC
     return _STATUS if subresource == "" and types.status else FieldSet()
 
 

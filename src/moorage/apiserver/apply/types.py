@@ -191,6 +191,12 @@ class TypeMap:
         root = TypeNode(schema, definitions)
         return cls(root, builtin, "status" in root.fields if status is None else status)
 
+    @property
+    def kind(self) -> str:
+        """The kind that the schema names; empty for custom resources."""
+        named = self.root.schema.get("x-kubernetes-group-version-kind") or [{}]
+        return str(named[0].get("kind", ""))
+
     @cached_property
     def blank(self) -> JsonObject:
         """A new object before anything was written to it: empty, or a built-in's struct with its zero values."""

@@ -128,6 +128,8 @@ def check_service(obj: JsonObject, old: JsonObject | None) -> Errors:
     yield from labels("spec.selector", spec.get("selector"))
     yield from one_of("spec.sessionAffinity", spec.get("sessionAffinity"), "ClientIP", "None")
     yield from one_of("spec.type", kind, *_SERVICE_TYPES)
+    if kind != "LoadBalancer" and ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress"):
+        yield forbidden("status.loadBalancer.ingress", "may only be used when `spec.type` is 'LoadBalancer'")
     yield from _cluster_addresses(spec, None if old is None else old["spec"])
 
 

@@ -80,11 +80,14 @@ def prepare_update(rt: ResourceType, obj: JsonObject, old: JsonObject) -> None:
         obj["metadata"]["generation"] = generation + _changed(obj, old)
 
 
+_KEPT_BY_STATUS = {"Deployment": ("labels", "generation"), "Pod": ("ownerReferences", "generation")}
+
+
 def prepare_status(rt: ResourceType, obj: JsonObject, old: JsonObject) -> None:
-    """Only the status changes, and annotations and finalizers, which controllers keep beside it."""
+    """Only the status changes, and metadata that controllers keep beside it."""
     for name in (obj.keys() | old.keys()) - {"status", "metadata", "apiVersion", "kind"}:
         _keep(obj, old, name)
-    for name in ("labels", "generation", "deletionTimestamp", "ownerReferences") if rt.group != "" else ("generation",):
+    for name in _KEPT_BY_STATUS.get(rt.kind, ("generation",)):
         _keep(obj["metadata"], old["metadata"], name)
 
 
