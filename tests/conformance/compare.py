@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
 from tests.conformance.play import Record
 from tests.conformance.scenario import Case
 
@@ -117,3 +116,22 @@ def record(area: str, cases: Mapping[str, Sequence[Record]]) -> None:
         for entry in entries
     ]
     (RECORDED / f"{area}.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def table(differences: Sequence[Difference], *, width: int = 150) -> list[str]:
+    """The differences as text: area, case and step once, then facet, real and ours, each cut to `width`."""
+    lines: list[str] = []
+    where = ""
+    for difference in differences:
+        here = f"{difference.area} / {difference.case} / {difference.step}"
+        if here != where:
+            lines.append(here)
+            where = here
+        lines.append(f"  {difference.facet}" + (f"   (agreed: {difference.accepted})" if difference.accepted else ""))
+        lines += [f"    real {_cut(difference.real, width)}", f"    ours {_cut(difference.ours, width)}"]
+    return lines
+
+
+def _cut(text: str, width: int) -> str:
+    text = text.replace("\n", "\\n")
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -96,7 +96,9 @@ class HookServer:
     def __enter__(self) -> HookServer:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._released.set()
         for server in self._servers:
             server.shutdown()

@@ -31,7 +31,12 @@ class Normaliser:
     def expect(self, body: Any) -> None:
         """A request that lets the server choose a name: that name is random wherever it stands from now on."""
         meta = body.get("metadata") if isinstance(body, dict) else None
-        if isinstance(meta, dict) and isinstance(stem := meta.get("generateName"), str) and stem and stem not in self._stems:
+        if (
+            isinstance(meta, dict)
+            and isinstance(stem := meta.get("generateName"), str)
+            and stem
+            and stem not in self._stems
+        ):
             self._stems.append(stem)
 
     def text(self, text: str) -> str:

@@ -5,6 +5,7 @@ Enters: a case and a `Target`. Leaves: one `Record` for each step, normalised. I
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import subprocess
@@ -74,7 +75,7 @@ class Player:
         try:
             self._prepare()
             for step in self.case.steps:
-                yield Record(step.name, self._step(Step(step.name, fill(dict(step.said), self.variables))))
+                yield Record(step.name, self._tried(Step(step.name, fill(dict(step.said), self.variables))))
         finally:
             for stream in self.streams.values():
                 stream.close()
@@ -105,7 +106,9 @@ class Player:
         manifest = definition(self.case.group, said)
         spec = manifest["spec"]
         self._must("POST", f"{PLACES['customresourcedefinitions'].prefix}/customresourcedefinitions", manifest)
-        self._left.append(f"{PLACES['customresourcedefinitions'].prefix}/customresourcedefinitions/{manifest['metadata']['name']}")
+        self._left.append(
+            f"{PLACES['customresourcedefinitions'].prefix}/customresourcedefinitions/{manifest['metadata']['name']}"
+        )
         version = spec["versions"][0]["name"]
         plural = spec["names"]["plural"]
         place = Place(f"/apis/{spec['group']}/{version}", spec["names"]["kind"], spec["scope"] == "Namespaced")
@@ -121,6 +124,15 @@ class Player:
             time.sleep(0.05)
 
     # -- one step ---------------------------------------------------------------------------------
+
+    def _tried(self, step: Step) -> dict[str, Any]:
+        """A server that breaks off or says nothing is an answer, too."""
+        try:
+            return self._step(step)
+        except (http.client.HTTPException, OSError, subprocess.TimeoutExpired) as error:
+            return {"status": 0, "message": f"no answer: {type(error).__name__}"}
+        except KeyError as error:
+            return {"status": 0, "message": f"cannot be played: {error}"}
 
     def _step(self, step: Step) -> dict[str, Any]:
         if "read" in step.said:
@@ -203,7 +215,11 @@ class Player:
         headers |= self._identity(step) | step.get("headers", {})
         for target, size in (step.get("big") or {}).items():
             _set(body, target, "x" * size)
-        raw = step.said["raw"].encode() if "raw" in step.said else (json.dumps(body).encode() if body is not None else None)
+        raw = (
+            step.said["raw"].encode()
+            if "raw" in step.said
+            else (json.dumps(body).encode() if body is not None else None)
+        )
         method = "POST" if verb == "CREATE" else ("PATCH" if verb in PATCHES else verb)
         token = step.said.get("token", "")
         return Request(method, path + (f"?{query}" if query else ""), headers, raw, None if token == "none" else token)

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+PATIENCE = 20.0
+"""Seconds that any answer may take."""
+
 QUIET = 15.0
 """Seconds after which a watch that says nothing counts as silent."""
 
@@ -29,7 +32,7 @@ class Access:
     def connect(self, *, as_admin: bool) -> http.client.HTTPSConnection:
         context = self.client if as_admin and self.client else self.trust
         address = urlsplit(self.url)
-        return http.client.HTTPSConnection(address.hostname or "", address.port, context=context, timeout=60)
+        return http.client.HTTPSConnection(address.hostname or "", address.port, context=context, timeout=PATIENCE)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
 from tests.real.ports import free_port
 from tests.real.process import Command, Process, running
 
@@ -74,7 +73,6 @@ async def _serve(data: Path, port: int, kubeconfig: Path, history: float) -> Non
     half.rename(kubeconfig)
     await ended.wait()
     await server.stop()
-
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-
 from tests.real.certificates import signing_pair
 from tests.real.etcd import CACHE, built, etcd
 from tests.real.ports import free_port
@@ -134,5 +133,7 @@ def kubernetes(folder: Path, *, extra: tuple[str, ...] = (), controllers: str = 
         command = _apiserver(folder, store.url, port, extra)
         ready = lambda: _status(port, "/readyz", token, untrusting.trust) == 200  # noqa: E731
         api = stack.enter_context(running(command, port=port, ready=ready))
-        manager = stack.enter_context(running(_controllers(folder, kubeconfig, manager_port, controllers), port=manager_port))
+        manager = stack.enter_context(
+            running(_controllers(folder, kubeconfig, manager_port, controllers), port=manager_port)
+        )
         yield Kubernetes(url, token, None, kubeconfig, folder, (store.process, api, manager))

@@ -28,15 +28,22 @@ def _listening(port: int) -> set[str]:
     return inodes
 
 
+def children(pid: int) -> list[int]:
+    """The direct children of a process; none when it has ended."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found += [int(child) for child in task.read_text().split()]
+        except OSError:
+            continue
+    return found
+
+
 def _family(pid: int) -> list[int]:
     """The process and its descendants."""
     members = [pid]
     for member in members:
-        for task in Path(f"/proc/{member}/task").glob("*/children"):
-            try:
-                members += [int(child) for child in task.read_text().split()]
-            except OSError:
-                continue
+        members += children(member)
     return members
 
 

@@ -1,0 +1,128 @@
+"""A real Keystone 30 under uWSGI, out of the local image, in a bubblewrap sandbox of the test's own: no node, no API server.
+
+Enters: a folder, domain configuration files. Leaves: a served `Keystone`. The image is built once when it is missing
+(mmdebstrap, a minute); the same folder again is the same Keystone, started anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import signal
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.error import URLError
+
+import moorage.keystone.service
+from moorage.node.images.rootfs import RootFs
+from moorage.node.images.store import ImageStore, Recipe, default_cache
+from tests.real.ports import children, free_port
+from tests.real.process import Command, Process, running
+
+PASSWORD = "admin-password"
+RECIPE = Path(moorage.keystone.service.__file__).with_name("image")
+
+CONF = """\
+[DEFAULT]
+use_stderr = true
+[database]
+connection = sqlite:////var/lib/keystone/keystone.db
+[token]
+provider = fernet
+[cache]
+enabled = true
+backend = dogpile.cache.memory
+[identity]
+password_hash_rounds = 4
+domain_specific_drivers_enabled = true
+domain_config_dir = /etc/keystone/domains
+[oslo_policy]
+enforce_scope = true
+enforce_new_defaults = true
+"""
+
+
+@dataclass(frozen=True)
+class Keystone:
+    """A served Keystone: `url` ends in /v3; administrator `admin` of domain `Default`, project `admin`, password PASSWORD."""
+
+    url: str
+    folder: Path
+    process: Process
+
+    @property
+    def domains(self) -> Path:
+        """Its domain_config_dir: `keystone.<domain>.conf` files, read by each worker at its first identity call."""
+        return self.folder / "etc" / "domains"
+
+    def reload(self) -> None:
+        """Start the workers anew, so that they read the domain files again (SIGHUP to the uWSGI master)."""
+        for pid in children(self.process.pid):
+            os.kill(pid, signal.SIGHUP)
+
+
+def image() -> RootFs:
+    """The root filesystem of the local Keystone image, built now if need be."""
+    store = ImageStore((Recipe(("moorage/keystone",), RECIPE),), default_cache(), say=print)
+    with ThreadPoolExecutor(1) as aside:  # a test's own loop may be running here
+        return aside.submit(asyncio.run, store.prepare("moorage/keystone")).result()
+
+
+def _sandbox(root: RootFs, folder: Path) -> list[str]:
+    binds = [
+        *("--ro-bind", str(root.root), "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run"),
+        *("--bind", str(folder / "etc"), "/etc/keystone", "--bind", str(folder / "state"), "/var/lib/keystone"),
+        *("--unshare-user", "--uid", str(root.uid), "--gid", str(root.gid)),
+        *("--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"),
+    ]
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin"} | dict(root.environment)
+    for name, value in environment.items():
+        binds += ["--setenv", name, value]
+    return ["bwrap", *binds, "--chdir", "/var/lib/keystone"]
+
+
+def _prepare(sandbox: list[str], folder: Path, url: str) -> None:
+    for part in ("etc/domains", "etc/fernet-keys", "etc/credential-keys", "state"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    (folder / "etc" / "keystone.conf").write_text(CONF)
+    for repository in ("fernet-keys", "credential-keys"):
+        for index in ("0", "1"):
+            key = folder / "etc" / repository / index
+            if not key.exists():
+                key.write_bytes(base64.urlsafe_b64encode(os.urandom(32)))
+    words = ["bootstrap", "--bootstrap-password", PASSWORD, "--bootstrap-public-url", url]
+    words += ["--bootstrap-region-id", "RegionOne"]
+    for command in (["db_sync"], words):
+        subprocess.run([*sandbox, "keystone-manage", *command], check=True, capture_output=True)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return bool(answer.status == 200)
+    except (URLError, OSError):
+        return False
+
+
+@contextmanager
+def keystone(folder: Path, *, workers: int = 1) -> Iterator[Keystone]:
+    """Serve a Keystone from `folder`; put domain files into `<folder>/etc/domains` before, or use `reload`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    root, port = image(), free_port()
+    url = f"http://127.0.0.1:{port}/v3"
+    sandbox = _sandbox(root, folder)
+    _prepare(sandbox, folder, url)
+    uwsgi = [
+        *("uwsgi", "--http-socket", f"127.0.0.1:{port}", "--module", "keystone.wsgi.api:application"),
+        *("--master", "--processes", str(workers), "--enable-threads", "--lazy-apps", "--need-app"),
+        *("--buffer-size", "65535", "--add-header", "Connection: close", "--die-on-term", "--disable-logging"),
+    ]
+    command = Command("keystone", [*sandbox, *uwsgi], folder)
+    with running(command, port=port, ready=lambda: _answers(url), limit=120) as process:
+        yield Keystone(url, folder, process)
