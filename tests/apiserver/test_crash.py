@@ -11,9 +11,9 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from tests.apiserver.conftest import CONFIG_MAPS, Client, config_map
 
 from moorage.apiserver import Server
-from tests.apiserver.conftest import CONFIG_MAPS, Client, config_map
 
 SERVE = """
 import asyncio, sys
@@ -37,7 +37,12 @@ async def test_no_acknowledged_write_is_lost_by_a_kill(tmp_path: Path) -> None:
     acknowledged: dict[str, int] = {}
     for generation in range(3):
         child = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", SERVE, str(tmp_path / "data"), str(tmp_path / "config"), stdout=asyncio.subprocess.PIPE
+            sys.executable,
+            "-c",
+            SERVE,
+            str(tmp_path / "data"),
+            str(tmp_path / "config"),
+            stdout=asyncio.subprocess.PIPE,
         )
         assert child.stdout is not None
         url = (await child.stdout.readline()).decode().strip()

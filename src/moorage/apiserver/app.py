@@ -103,7 +103,7 @@ class App:
             if found is None and self._api.registry.serves_group_of(path):
                 raise no_such_resource()
         else:
-            found = self._pages.page(path)
+            found = self._pages.page(path, request.headers.get("accept", ""))
         if found is None:
             raise NoSuchPage
         return found

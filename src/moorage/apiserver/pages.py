@@ -6,16 +6,20 @@ import platform
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from moorage.apiserver import openapiproto
 from moorage.apiserver.hub import Hub, encode
 from moorage.apiserver.openapi import openapi_v2, openapi_v3, openapi_v3_index
 from moorage.apiserver.registry import Registry
 from moorage.apiserver.request import Request, Response
 from moorage.apiserver.served import ServedType
-from moorage.core.meta import JsonObject
 
 MAJOR, MINOR, PATCH = "1", "36", "3"
 _DOCUMENTS = 8
 _SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0)
+
+
+def _v2_in_protobuf(types: Sequence[ServedType]) -> bytes:
+    return openapiproto.encode_document(openapi_v2(types))
 
 
 class Pages:
@@ -55,32 +59,37 @@ class Pages:
             "platform": f"linux/{ {'x86_64': 'amd64', 'aarch64': 'arm64'}.get(platform.machine(), platform.machine()) }",
         }
 
-    def page(self, path: str) -> Response | None:
+    def page(self, path: str, accept: str) -> Response | None:
         """The page of a path, or None when there is none."""
         if path == "/":
             return Response(200, encode({"paths": self._paths()}))
         if path == "/openapi/v2":
-            return self._document(path, lambda types: openapi_v2(types))
+            if openapiproto.ASKED in accept or openapiproto.MEDIA_TYPE in accept:
+                return self._document(path, _v2_in_protobuf, openapiproto.MEDIA_TYPE)
+            return self._document(path, lambda types: encode(openapi_v2(types)))
         if path == "/openapi/v3":
-            return self._document(path, lambda types: openapi_v3_index(types))
+            return self._document(path, lambda types: encode(openapi_v3_index(types)))
         if path.startswith("/openapi/v3/"):
-            return self._document(path, lambda types: openapi_v3(types, path.removeprefix("/openapi/v3/")))
+            return self._document(path, lambda types: encode(openapi_v3(types, path.removeprefix("/openapi/v3/"))))
         if path == "/metrics":
             return Response(200, self._metrics().encode(), "text/plain; version=0.0.4; charset=utf-8")
         return None
 
-    def _document(self, path: str, make: Callable[[Sequence[ServedType]], JsonObject]) -> Response | None:
+    def _document(
+        self, path: str, make: Callable[[Sequence[ServedType]], bytes], media: str = "application/json"
+    ) -> Response | None:
         """An OpenAPI document, kept until the served kinds change."""
-        kept = self._documents.get(path)
+        place = f"{path} {media}"
+        kept = self._documents.get(place)
         if kept is None or kept[0] != self._registry.changes:
             try:
-                body = encode(make(self._registry.types()))
+                body = make(self._registry.types())
             except KeyError:
                 return None
             if len(self._documents) > _DOCUMENTS:
                 self._documents.clear()
-            kept = self._documents[path] = (self._registry.changes, body)
-        return Response(200, kept[1], "application/json", [("Cache-Control", "public"), ("Vary", "Accept")])
+            kept = self._documents[place] = (self._registry.changes, body)
+        return Response(200, kept[1], media, [("Cache-Control", "public"), ("Vary", "Accept")])
 
     def _paths(self) -> list[str]:
         versions = {served.resource.api_version for served in self._registry.types()}
