@@ -27,7 +27,10 @@ def job(**spec: Any) -> JsonObject:
 
 def pod(phase: str, ago: float = 0, **more: Any) -> JsonObject:
     ended = (NOW - timedelta(seconds=ago)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    status = {"phase": phase, "containerStatuses": [{"state": {"terminated": {"finishedAt": ended}}, "restartCount": 0}]}
+    status = {
+        "phase": phase,
+        "containerStatuses": [{"state": {"terminated": {"finishedAt": ended}}, "restartCount": 0}],
+    }
     return {"metadata": {"name": phase, **more}, "spec": {"restartPolicy": "Never"}, "status": status}
 
 

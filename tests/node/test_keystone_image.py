@@ -52,7 +52,9 @@ async def keystone(tmp_path: Path) -> AsyncIterator[Machine]:
 
 def spec(*command: str, **container: object) -> JsonObject:
     names = {"config": "keystone.conf.d", "fernet": "fernet-keys", "credential": "credential-keys"}
-    mounts = [{"name": name, "mountPath": f"/etc/keystone/{folder}", "readOnly": True} for name, folder in names.items()]
+    mounts = [
+        {"name": name, "mountPath": f"/etc/keystone/{folder}", "readOnly": True} for name, folder in names.items()
+    ]
     main = {
         "name": "main",
         "image": IMAGE,
@@ -137,7 +139,9 @@ async def test_the_image_has_ldap_and_its_tools(keystone: Machine) -> None:
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     await keystone.client.create(PVCS, meta("PersistentVolumeClaim", "state", spec=claim))
     words = "import ldap, ldappool, pymysql, psycopg2, pymemcache; print(ldap.__version__)"
-    await keystone.client.create(JOBS, job("look", "sh", "-c", f'python3 -c "{words}" && keystone-manage --version && id -un'))
+    await keystone.client.create(
+        JOBS, job("look", "sh", "-c", f'python3 -c "{words}" && keystone-manage --version && id -un')
+    )
     await keystone.until(JOBS, "look", ended("Complete"))  # type: ignore[arg-type]
     (pod,) = await keystone.pods()
     assert keystone.log(pod["metadata"]["name"])[-2:] == ["30.0.0", "keystone"]

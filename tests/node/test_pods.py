@@ -11,7 +11,9 @@ from moorage.kube.resources import CONFIG_MAPS, PODS, SECRETS
 
 from .conftest import PYTHON, Machine, eventually, is_ready, phase, pod
 
-FOREVER = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); print('up', flush=True); signal.pause()"
+FOREVER = (
+    "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); print('up', flush=True); signal.pause()"
+)
 
 
 def state(found: JsonObject, index: int = 0) -> JsonObject:
@@ -38,7 +40,9 @@ async def test_a_pod_sees_its_own_processes_a_read_only_root_and_its_user(machin
         " 'new': 'NoNewPrivs:\\t1' in open('/proc/self/status').read(), 'name': os.uname().nodename}))"
     )
     context = {"runAsUser": 42424, "runAsGroup": 42425}
-    await machine.client.create(PODS, pod("inside", PYTHON, "-c", script, restartPolicy="Never", securityContext=context))
+    await machine.client.create(
+        PODS, pod("inside", PYTHON, "-c", script, restartPolicy="Never", securityContext=context)
+    )
     await machine.until(PODS, "inside", phase("Succeeded"))
     assert json.loads(machine.log("inside")[0]) == {
         "pids": 1, "uid": 42424, "gid": 42425, "root": False, "slash": False, "tmp": True, "host": False, "new": True,
@@ -74,8 +78,13 @@ async def test_a_secret_in_the_environment_is_in_no_process_list(machine: Machin
 async def test_a_missing_secret_holds_the_pod_back_and_its_arrival_starts_it(machine: Machine) -> None:
     env = [{"name": "P", "valueFrom": {"secretKeyRef": {"name": "late", "key": "p"}}}]
     await machine.client.create(PODS, pod("waits", PYTHON, "-c", FOREVER, container={"env": env}))
-    found = await machine.until(PODS, "waits", lambda item: (state(item).get("state") or {}).get("waiting", {}).get("message"))
-    assert state(found)["state"]["waiting"] == {"reason": "CreateContainerConfigError", "message": 'secret "late" not found'}
+    found = await machine.until(
+        PODS, "waits", lambda item: (state(item).get("state") or {}).get("waiting", {}).get("message")
+    )
+    assert state(found)["state"]["waiting"] == {
+        "reason": "CreateContainerConfigError",
+        "message": 'secret "late" not found',
+    }
     await machine.client.create(SECRETS, _object("Secret", "late", stringData={"p": "x"}))
     await machine.until(PODS, "waits", is_ready)
 
@@ -107,8 +116,21 @@ async def test_init_containers_run_one_after_the_other_before_the_rest(machine: 
     volume = {"volumes": [{"name": "work", "emptyDir": {}}]}
     mounts = {"volumeMounts": [{"name": "work", "mountPath": "/work/here"}]}
     first = {"name": "a", "image": "moorage/host", "command": ["/bin/sh", "-c", "echo a > /work/here/order"], **mounts}
-    second = {"name": "b", "image": "moorage/host", "command": ["/bin/sh", "-c", "echo b >> /work/here/order"], **mounts}
-    wanted = pod("inits", "/bin/cat", "/work/here/order", restartPolicy="Never", container=mounts, initContainers=[first, second], **volume)
+    second = {
+        "name": "b",
+        "image": "moorage/host",
+        "command": ["/bin/sh", "-c", "echo b >> /work/here/order"],
+        **mounts,
+    }
+    wanted = pod(
+        "inits",
+        "/bin/cat",
+        "/work/here/order",
+        restartPolicy="Never",
+        container=mounts,
+        initContainers=[first, second],
+        **volume,
+    )
     await machine.client.create(PODS, wanted)
     await machine.until(PODS, "inits", phase("Succeeded"))
     assert machine.log("inits") == ["a", "b"]
@@ -164,7 +186,9 @@ async def test_a_pre_stop_hook_runs_in_the_container_before_the_signal(machine: 
 
 
 async def test_the_termination_message_is_shown(machine: Machine) -> None:
-    await machine.client.create(PODS, pod("says", "/bin/sh", "-c", "echo why > /dev/termination-log; exit 4", restartPolicy="Never"))
+    await machine.client.create(
+        PODS, pod("says", "/bin/sh", "-c", "echo why > /dev/termination-log; exit 4", restartPolicy="Never")
+    )
     found = await machine.until(PODS, "says", phase("Failed"))
     assert state(found)["state"]["terminated"]["message"] == "why\n"
 

@@ -26,7 +26,9 @@ def deployment(replicas: int = 3, **spec: Any) -> JsonObject:
     }
 
 
-def replica_set(name: str, size: int, available: int | None = None, revision: int = 1, image: str = "i:1") -> JsonObject:
+def replica_set(
+    name: str, size: int, available: int | None = None, revision: int = 1, image: str = "i:1"
+) -> JsonObject:
     up = size if available is None else available
     template = {
         "metadata": {"labels": {"app": "a", "pod-template-hash": name}},
@@ -136,8 +138,16 @@ def test_any_rollout_ends_within_its_bounds(replicas: int, surge: int, unavailab
 def test_status_counts_and_says_minimum_availability() -> None:
     new = replica_set("new", 3, available=2, image="i:2")
     status = progress.status_of(deployment(), Sets(new, ()), NOW)
-    assert (status["replicas"], status["updatedReplicas"], status["availableReplicas"], status["unavailableReplicas"]) == (3, 3, 2, 1)
-    assert [(item["type"], item["status"]) for item in status["conditions"]] == [("Available", "False"), ("Progressing", "True")]
+    assert (
+        status["replicas"],
+        status["updatedReplicas"],
+        status["availableReplicas"],
+        status["unavailableReplicas"],
+    ) == (3, 3, 2, 1)
+    assert [(item["type"], item["status"]) for item in status["conditions"]] == [
+        ("Available", "False"),
+        ("Progressing", "True"),
+    ]
 
 
 def test_a_rollout_that_stands_still_times_out_and_a_step_restarts_its_clock() -> None:

@@ -18,7 +18,11 @@ from moorage.node.pods.volumes import Shelf, write
 
 from .conftest import PYTHON, Machine, is_ready, phase, pod
 
-CONFIG: JsonObject = {"kind": "ConfigMap", "data": {"a": "A", "b": "B"}, "binaryData": {"c": base64.b64encode(b"\xff").decode()}}
+CONFIG: JsonObject = {
+    "kind": "ConfigMap",
+    "data": {"a": "A", "b": "B"},
+    "binaryData": {"c": base64.b64encode(b"\xff").decode()},
+}
 SECRET: JsonObject = {"kind": "Secret", "data": {"key": base64.b64encode(b"s3cret").decode()}}
 POD: JsonObject = {
     "metadata": {"name": "p", "namespace": "n", "uid": "u", "labels": {"b": "2", "a": 'q"1'}},
@@ -100,7 +104,11 @@ async def test_mounts_appear_at_their_exact_paths_even_where_the_image_has_none(
         {"name": "scratch", "mountPath": "/var/outer"},
         {"name": "inner", "mountPath": "/var/outer/inner"},
     ]
-    volumes = [{"name": "cm", "configMap": {"name": "cm"}}, {"name": "scratch", "emptyDir": {}}, {"name": "inner", "emptyDir": {}}]
+    volumes = [
+        {"name": "cm", "configMap": {"name": "cm"}},
+        {"name": "scratch", "emptyDir": {}},
+        {"name": "inner", "emptyDir": {}},
+    ]
     script = (
         "import os, json\n"
         "open('/run/pod/x', 'w').write('1'); open('/var/outer/inner/y', 'w').write('2')\n"
@@ -108,7 +116,9 @@ async def test_mounts_appear_at_their_exact_paths_even_where_the_image_has_none(
         " open('/opt/one/file.conf').read(), os.listdir('/usr/share/new/place'), os.listdir('/var/outer/inner'),"
         " os.path.exists('/usr/share/zoneinfo'), os.access('/etc/keystone', os.W_OK)]))"
     )
-    wanted = pod("mounts", PYTHON, "-c", script, restartPolicy="Never", volumes=volumes, container={"volumeMounts": mounts})
+    wanted = pod(
+        "mounts", PYTHON, "-c", script, restartPolicy="Never", volumes=volumes, container={"volumeMounts": mounts}
+    )
     await machine.client.create(PODS, wanted)
     await machine.until(PODS, "mounts", phase("Succeeded"))
     names, conf, single, place, inner, zones, writable = json.loads(machine.log("mounts")[0])
@@ -124,7 +134,16 @@ async def test_a_changed_secret_is_seen_in_place_by_a_running_pod(machine: Machi
     script = "import time\nwhile open('/keys/0').read() == 'old': time.sleep(0.02)\nprint(open('/keys/0').read(), open('/keys/1').read())"
     mounts = {"volumeMounts": [{"name": "keys", "mountPath": "/keys"}]}
     volumes = [{"name": "keys", "secret": {"secretName": "keys", "defaultMode": 0o400}}]
-    wanted = pod("reads", PYTHON, "-c", script, restartPolicy="Never", volumes=volumes, container=mounts, securityContext={"runAsUser": 42424})
+    wanted = pod(
+        "reads",
+        PYTHON,
+        "-c",
+        script,
+        restartPolicy="Never",
+        volumes=volumes,
+        container=mounts,
+        securityContext={"runAsUser": 42424},
+    )
     await machine.client.create(PODS, wanted)
     await machine.until(PODS, "reads", is_ready)
     await machine.client.patch(SECRETS, Key("default", "keys"), {"stringData": {"0": "new", "1": "more"}})
@@ -133,7 +152,11 @@ async def test_a_changed_secret_is_seen_in_place_by_a_running_pod(machine: Machi
 
 
 async def test_a_claim_outlives_its_pods(machine: Machine) -> None:
-    claim = _object("PersistentVolumeClaim", "data", spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}})
+    claim = _object(
+        "PersistentVolumeClaim",
+        "data",
+        spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    )
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     mounts = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
     spec = {"restartPolicy": "Never", "volumes": volumes, "container": mounts}

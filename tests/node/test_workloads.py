@@ -206,7 +206,8 @@ def job(name: str, *command: str, **spec: object) -> JsonObject:
 
 def ended(type_: str) -> object:
     return lambda item: any(
-        found["type"] == type_ and found["status"] == "True" for found in (item.get("status") or {}).get("conditions") or ()
+        found["type"] == type_ and found["status"] == "True"
+        for found in (item.get("status") or {}).get("conditions") or ()
     )
 
 

@@ -21,6 +21,7 @@ from moorage.kube.client import Client
 from moorage.kube.resources import CONFIG_MAPS, PODS, PVCS, SECRETS, SERVICES
 from moorage.node.api import Api
 from moorage.node.cgroups import Cgroups
+from moorage.node.controllers import claim as claims
 from moorage.node.controllers import cronjob, deployment, disruption, job, replicaset
 from moorage.node.controllers.loop import Controller, run_all
 from moorage.node.images.store import ImageStore
@@ -125,6 +126,7 @@ class Node:
             replicaset.controller(self.options.name),
             job.controller(self.options.name, self.options.job_backoff),
             cronjob.controller(),
+            claims.controller(self.api, host.claims),
             budgets,
         ]
         for controller in controllers:

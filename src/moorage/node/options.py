@@ -35,7 +35,6 @@ class NodeOptions:
         job_backoff: between a first failed pod of a Job and the next pod; it doubles.
         steady_after: a container that ran this long starts its back-off anew.
         resync: every pod and controller looks again after this time at the latest.
-        api_address: host and port that pods are told for the API server; empty means none is told.
     """
 
     recipes: Sequence[Recipe] = ()
@@ -46,4 +45,3 @@ class NodeOptions:
     job_backoff: float = 10.0
     steady_after: float = 600.0
     resync: float = 300.0
-    api_address: tuple[str, int] | None = None

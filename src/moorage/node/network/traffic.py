@@ -50,6 +50,7 @@ class Traffic:
 
     api: Api
     _open: dict[tuple[Key, int], _Open] = field(default_factory=dict)
+    _written: set[Key] = field(default_factory=set)
     _turn: itertools.count[int] = field(default_factory=itertools.count)
 
     def controller(self) -> Controller:
@@ -158,9 +159,14 @@ class Traffic:
         """A Service is gone: so are its sockets."""
         for owner, number in [item for item in self._open if item[0] == key]:
             await self._open.pop((owner, number)).forwarder.close()
+        endpoints = self.api.get(ENDPOINTS, key)
+        if endpoints is not None and self.api.get(SERVICES, key) is None and key in self._written:
+            self._written.discard(key)
+            await self.api.delete(ENDPOINTS, endpoints)
 
     async def _write_endpoints(self, service: JsonObject) -> None:
         key = key_of(service)
+        self._written.add(key)
         wanted = subsets(service, self._pods(service))
         stored = self.api.get(ENDPOINTS, key)
         labels = dict(service["metadata"].get("labels") or {})

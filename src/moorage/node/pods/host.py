@@ -59,10 +59,3 @@ class Host:
             return self.api.get(_KINDS[kind], Key(namespace, name))
 
         return Facts(pod, find, pod_ip, node_name=self.options.name)
-
-    def extra_environment(self) -> dict[str, str]:
-        """How a pod finds the API server."""
-        if self.options.api_address is None:
-            return {}
-        host, port = self.options.api_address
-        return {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": str(port)}

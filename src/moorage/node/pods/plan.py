@@ -31,15 +31,11 @@ class RunAsRoot(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a pod gives to each of its containers.
-
-    `etc`: the folder with `hosts` and `hostname`; `extra`: variables that the node adds (API server address).
-    """
+    """What a pod gives to each of its containers. `etc`: the folder with `hosts` and `hostname`."""
 
     facts: Facts
     places: Mapping[str, Place]
     etc: Path
-    extra: Mapping[str, str]
 
 
 def start_of(container: JsonObject, setting: Setting, rootfs: RootFs, run: Path, log: Path) -> Start:
@@ -58,7 +54,6 @@ def start_of(container: JsonObject, setting: Setting, rootfs: RootFs, run: Path,
     values = {
         "PATH": _PATH,
         "HOSTNAME": hostname(setting.facts.pod),
-        **setting.extra,
         **rootfs.environment,
         **pod_values,
     }

@@ -70,10 +70,10 @@ class Shelf:
         if "hostPath" in volume:
             return _host_path(volume["hostPath"])
         if claim := volume.get("persistentVolumeClaim"):
-            namespace = facts.pod["metadata"].get("namespace", "")
-            place = self.claims / namespace / claim["claimName"]
-            if facts.lookup("PersistentVolumeClaim", claim["claimName"]) is None:
+            found = facts.lookup("PersistentVolumeClaim", claim["claimName"])
+            if found is None:
                 raise Missing(f'persistentvolumeclaim "{claim["claimName"]}" not found')
+            place = claim_folder(self.claims, found)
             _folder(place)
             return Place(place, read_only=bool(claim.get("readOnly")))
         if "emptyDir" in volume or set(volume) == {"name"}:
@@ -81,6 +81,12 @@ class Shelf:
             return Place(place)
         source = next(key for key in volume if key != "name")
         raise InputError(f"volume {volume['name']!r}", f"the source {source} is not served on one machine")
+
+
+def claim_folder(claims: Path, claim: JsonObject) -> Path:
+    """Where a claim's data lies: a claim that is deleted and made again gets an empty folder, as on Kubernetes."""
+    meta = claim["metadata"]
+    return claims / str(meta["namespace"]) / str(meta["name"]) / str(meta["uid"])
 
 
 def _folder(place: Path) -> None:

@@ -208,7 +208,7 @@ class Worker:
         if rootfs is None:
             return
         facts = self.host.facts(self.pod, self.pod_ip)
-        setting = Setting(facts, self._places, self.folder / "etc", self.host.extra_environment())
+        setting = Setting(facts, self._places, self.folder / "etc")
         run = record.begin()
         log = self.host.log(self.pod, record.name, record.attempt)
         try:
