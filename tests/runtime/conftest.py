@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from moorage.apiserver.server import Server
 from moorage.core.meta import JsonObject, Key, ResourceType, key_of
@@ -18,8 +19,17 @@ from moorage.kube.config import load_kubeconfig
 from moorage.kube.errors import AlreadyExists, NotFound
 from moorage.kube.resources import CONFIG_MAPS, CORE_EVENTS, CRDS, LEASES, SECRETS
 from moorage.kube.watch import Patience
+from moorage.runtime import logs
 
 from .widget import KIND
+
+
+@pytest.fixture(autouse=True)
+def logging() -> Iterator[None]:
+    """As the process logs: without rich tracebacks, which take seconds each."""
+    logs.configure(json=True)
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture

@@ -178,7 +178,7 @@ def _successes(operator: Operator) -> float:
 
 
 def leading(name: str, quick: bool = True) -> Options:
-    terms = Terms(duration=1.5, deadline=1.0, retry=0.1) if quick else Terms()
+    terms = Terms(duration=3.0, deadline=2.0, retry=0.1) if quick else Terms()
     return Options(pace=QUICK, leadership=Leadership(Key("default", "moorage"), name, terms), grace=5)
 
 
