@@ -170,7 +170,9 @@ def type_map(api: Api, served: ServedType) -> TypeMap:
     """The merge rules of a kind, made once."""
     found = api.type_maps.get(served)
     if found is None:
-        found = api.type_maps[served] = TypeMap.of(served.schema, served.definitions)
+        found = api.type_maps[served] = TypeMap.of(
+            served.schema, served.definitions, status="status" in served.subresources
+        )
     return found
 
 

@@ -68,7 +68,10 @@ def prepare_create(rt: ResourceType, obj: JsonObject) -> None:
 
 
 def prepare_update(rt: ResourceType, obj: JsonObject, old: JsonObject) -> None:
-    """Status stays as it was; a changed specification raises the generation; a Service keeps its address."""
+    """Status stays as it was; a changed specification raises the generation; a Service keeps its address.
+
+    Changed annotations raise the generation of a Deployment, too: its controller copies them.
+    """
     if has_status(rt):
         _keep(obj, old, "status")
     if rt.kind == "Namespace":
@@ -77,7 +80,8 @@ def prepare_update(rt: ResourceType, obj: JsonObject, old: JsonObject) -> None:
         _keep_address(obj["spec"], old["spec"])
     if _key(rt) in GENERATIONS:
         generation = old["metadata"].get("generation", 1)
-        obj["metadata"]["generation"] = generation + _changed(obj, old)
+        noted = rt.kind == "Deployment" and obj["metadata"].get("annotations") != old["metadata"].get("annotations")
+        obj["metadata"]["generation"] = generation + (_changed(obj, old) or noted)
 
 
 _KEPT_BY_STATUS = {"Deployment": ("labels", "generation"), "Pod": ("ownerReferences", "generation")}
