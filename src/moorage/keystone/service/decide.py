@@ -3,6 +3,7 @@
 A rule answers Met, the next plan, or why it has to wait. Rules of a group do not wait for each other; a group waits for those
 above it. `decide` gives the first plan, `report` asks the same rules for the conditions: one sentence, one place.
 Enters: the snapshot. Leaves: a plan or an outcome. Source: spec/keystone.md 1.2; ADR 0010 for the keys.
+Bootstrap runs beside the first rollout, not after it: a backend that sees the API before there is an administrator fails and backs off.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Final, TypeAlias
 
+from moorage.core.conditions import find
 from moorage.core.outcome import Done, Failed, Outcome, Stalled, Waiting
 from moorage.runtime.projection import rolled_out
 
@@ -155,7 +157,10 @@ def pruned(seen: Seen) -> Answer:
 
 
 def api(seen: Seen) -> Answer:
-    """Whether the Identity API answers."""
+    """Whether the Identity API answers. The first time it also waits for the administrator: nobody could log in before."""
+    before = find(seen.stored, "KeystoneAPIReady")
+    if (before is None or not before.is_true) and not isinstance(bootstrapped(seen), Met):
+        return Waiting("EndpointNotReady", "the administrator is not made yet", after=10)
     health = seen.health
     fresh = health is not None and health.ok and (seen.now - health.at).total_seconds() < HEALTHY_FOR
     if not fresh and "HealthCheck" not in seen.done:
@@ -197,9 +202,9 @@ GROUPS: Final = (
         Rule("NetworkPolicyReady", network),
     ),
     (Rule("DatabaseReady", database),),
-    (Rule("DeploymentReady", serving),),
+    (Rule("DeploymentReady", serving), Rule("BootstrapReady", bootstrapped, blocking=False)),
     (Rule("SecretsReady", pruned),),
-    (Rule("KeystoneAPIReady", api), Rule("BootstrapReady", bootstrapped), Rule("TrustFlushReady", trusts)),
+    (Rule("KeystoneAPIReady", api), Rule("TrustFlushReady", trusts)),
     (Rule("CredentialKeysReady", repositories.credential_rotation),),
 )
 
@@ -210,17 +215,19 @@ def decide(seen: Seen) -> Plan | Outcome:
         return Done()  # garbage collection takes the children; nothing new is made
     if seen.refusal is not None:
         return Failed(seen.refusal.reason, seen.refusal.message)
+    open_: list[Outcome] = []
     for group in GROUPS:
-        held: list[Outcome] = []
+        blocked = False
         for rule in group:
             answer = rule.ask(seen)
             if isinstance(answer, Plan):
                 return answer
-            if rule.blocking and not isinstance(answer, Met):
-                held.append(answer)
-        if held:
-            return min(held, key=_urgency)
-    return Done(after=_until_rotation(seen))
+            if not isinstance(answer, Met):
+                open_.append(answer)
+                blocked = blocked or rule.blocking
+        if blocked:
+            return min(open_, key=_urgency)
+    return min([Done(after=_until_rotation(seen)), *open_], key=_urgency)
 
 
 def answers(seen: Seen) -> Iterator[tuple[Rule, Answer | None]]:
@@ -237,7 +244,7 @@ def _urgency(outcome: Outcome) -> float:
     match outcome:
         case Failed():
             return 0.0
-        case Waiting(after=after) if after is not None:
+        case Waiting(after=after) | Done(after=after) if after is not None:
             return after
     return float("inf")
 

@@ -26,7 +26,7 @@ from .seen import DEPLOYMENT, Seen
 
 REQUIRED: Final = (
     "SecretsReady", "FernetKeysReady", "CredentialKeysReady", "NetworkPolicyReady", "DatabaseReady",
-    "DeploymentReady", "KeystoneAPIReady", "BootstrapReady", "TrustFlushReady", "IdentityBackendsReady",
+    "DeploymentReady", "BootstrapReady", "KeystoneAPIReady", "TrustFlushReady", "IdentityBackendsReady",
 )  # fmt: skip
 """What Ready sums up, causes before what follows from them; the other parts of spec/keystone.md 1.2 do not exist in this release."""
 EXTRA_CONFIG: Final = "ExtraConfigHealthy"
