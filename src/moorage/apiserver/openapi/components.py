@@ -69,9 +69,9 @@ def _add_referenced(made: dict[str, JsonObject], shared: Mapping[str, JsonObject
     waiting = [*extra, *(name for schema in made.values() for name in references(schema))]
     while waiting:
         name = waiting.pop()
-        if name not in made and name in shared:
-            made[name] = shared[name]
-            waiting += references(shared[name])
+        if name not in made:
+            made[name] = shared.get(name) or {"type": "object"}
+            waiting += references(made[name])
 
 
 def references(value: Any) -> Iterator[str]:
