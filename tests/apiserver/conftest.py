@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import io
 import json
 import ssl
 from collections.abc import AsyncIterator
@@ -53,7 +54,9 @@ class Client:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if data is not None:
             sent["Content-Type"] = media
-        async with self.session.request(method, self.server.url + path, data=data, headers=sent) as answer:
+        async with self.session.request(
+            method, self.server.url + path, data=data and io.BytesIO(data), headers=sent
+        ) as answer:
             raw = await answer.read()
             kind = answer.content_type
             return Answer(answer.status, json.loads(raw) if kind == "application/json" else raw, answer.headers)
