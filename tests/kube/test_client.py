@@ -258,6 +258,32 @@ async def test_a_retry_asks_the_guards_again(serving: Serving) -> None:
     assert count == 1
 
 
+async def test_a_write_that_hangs_is_given_up_before_the_claim_ends(serving: Serving) -> None:
+    """A request on its way must not arrive in another leader's time; a read may take its time."""
+    hanging = asyncio.Event()
+
+    async def handler(request: web.Request) -> web.Response:
+        if request.method == "PUT":
+            await hanging.wait()
+        return web.json_response(OBJ)
+
+    claim = [1.0]
+
+    def leading() -> None:
+        if not claim:
+            raise RuntimeError("no longer leading")
+
+    def left() -> float:
+        claim.clear()
+        return 0.05
+
+    async with serving(handler) as client:
+        guarded = {"metadata": {**OBJ["metadata"], "resourceVersion": "1"}}
+        with pytest.raises(RuntimeError):
+            await client.fenced(leading, left).replace(CONFIG_MAPS, guarded)
+        assert await client.get(CONFIG_MAPS, KEY) == OBJ
+
+
 def test_errors_have_the_type_of_their_code_and_reason() -> None:
     """Reason before code where they differ; the cause is readable."""
     table: dict[tuple[int, str], type[ApiError]] = {

@@ -9,6 +9,7 @@ Enters: a ResourceType with dicts, or a schema Kind with its models. Leaves: the
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
@@ -23,7 +24,7 @@ from moorage.schema.kind import Kind
 from moorage.schema.model import Resource
 
 from .config import Connection
-from .transport import Limits, Request, Transport
+from .transport import UNCLAIMED, Claim, Limits, Request, Transport
 from .watch import Patience, Scope, WatchEvent, scope, stream, text_lines
 
 R = TypeVar("R", bound=Resource)
@@ -32,8 +33,7 @@ T = TypeVar("T")
 JsonArray: TypeAlias = list[Any]
 Objects: TypeAlias = list[JsonObject]
 
-PAGE = 500
-"""Objects per request of a list."""
+PAGE = 500  # objects per request of a list
 
 
 class PatchType(Enum):
@@ -78,6 +78,7 @@ class Client:
         self.calls: Counter[tuple[str, str]] = Counter()
         self._transport = Transport(connection, user_agent=user_agent, limits=limits)
         self._guards: tuple[Callable[[], None], ...] = ()
+        self._left: Callable[[], float] = lambda: math.inf
 
     async def __aenter__(self) -> Self:
         await self._transport.open()
@@ -86,11 +87,15 @@ class Client:
     async def __aexit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         await self._transport.close()
 
-    def fenced(self, guard: Callable[[], None]) -> Client:
-        """The same client (connections, counters), whose writes ask `guard` too; `guard` raises to refuse."""
+    def fenced(self, guard: Callable[[], None], left: Callable[[], float] = lambda: math.inf) -> Client:
+        """The same client (connections, counters), whose writes ask `guard` too; `guard` raises to refuse.
+
+        Args:
+            left: seconds after which a write that hangs is given up, because others may write then.
+        """
         twin = object.__new__(Client)
         twin.__dict__.update(self.__dict__)
-        twin._guards = (*self._guards, guard)
+        twin._guards, twin._left = (*self._guards, guard), lambda: min(self._left(), left())
         return twin
 
     def check_write(self) -> None:
@@ -312,16 +317,15 @@ class Client:
             async for line in lines:
                 yield line
 
-    async def _call(self, request: Request, check: Callable[[], None] = lambda: None) -> Any:
-        """One call; `check` raises to refuse it, and is asked again before each retry: a claim may end meanwhile."""
-        check()
+    async def _call(self, request: Request, claim: Claim = UNCLAIMED) -> Any:
+        claim.check()
         self.calls[request.method, request.resource] += 1
-        return await self._transport.json(request, again=check)
+        return await self._transport.json(request, claim)
 
     async def _write(self, request: Request) -> Any:
         if request.method in ("POST", "PUT", "PATCH") and "fieldManager" not in request.query:
             request = replace(request, query={**request.query, "fieldManager": self.field_manager})
-        return await self._call(request, self.check_write)
+        return await self._call(request, Claim(self.check_write, self._left))
 
 
 def _resource(rt: ResourceType | Kind[Any]) -> ResourceType:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import math
 import random
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
@@ -75,6 +76,20 @@ class Limits:
     backoff: Backoff = _BRIEFLY
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to send a request: `check` raises when it ended, `left` are the seconds until others may act on theirs.
+
+    No attempt lasts longer than `left`, so that a request that hangs is given up before another leader writes.
+    """
+
+    check: Callable[[], None] = lambda: None
+    left: Callable[[], float] = lambda: math.inf
+
+
+UNCLAIMED = Claim()
+
+
 class Transport:
     """The connection pool to one API server."""
 
@@ -109,25 +124,25 @@ class Transport:
             for _ in range(3):  # aborted TLS connections hand back their sockets in the next turns of the loop
                 await asyncio.sleep(0)
 
-    async def json(self, request: Request, *, again: Callable[[], None] = lambda: None) -> Any:
-        """The decoded answer; None for an empty one. `again` is asked before each retry and raises to refuse it.
+    async def json(self, request: Request, claim: Claim = UNCLAIMED) -> Any:
+        """The decoded answer; None for an empty one. Attempts and retries keep within `claim`.
 
         Raises:
             ApiError: the server refused.
             ConnectionFailed: it could not be reached.
         """
-        text = await self._text(request, again)
+        text = await self._text(request, claim)
         try:
             return json.loads(text) if text else None
         except ValueError as error:
             raise ConnectionFailed(self.connection.server, "the answer is not JSON") from error
 
-    async def _text(self, request: Request, again: Callable[[], None]) -> str:
+    async def _text(self, request: Request, claim: Claim) -> str:
         broken = asked = 0
         renewed = False
         while True:
             try:
-                return await self._once(request)
+                return await self._once(request, claim.left())
             except Unauthorized:
                 if renewed or not self.connection.credentials.refused():
                     raise
@@ -142,10 +157,12 @@ class Transport:
                 if broken >= self.limits.attempts or not _may_repeat(request, error):
                     raise ConnectionFailed(self.connection.server, _reason(error)) from error
                 await self._sleep(self.limits.backoff.delay(broken - 1, random.random()))  # noqa: S311
-            again()
+            claim.check()
 
-    async def _once(self, request: Request) -> str:
-        async with await self.send(request) as response:
+    async def _once(self, request: Request, left: float) -> str:
+        total = max(0.001, min(self.limits.timeout, left))
+        timeout = aiohttp.ClientTimeout(total=total, sock_connect=min(total, self.limits.connect))
+        async with await self.send(request, timeout) as response:
             text = await response.text()
         if response.status < 300:
             return text

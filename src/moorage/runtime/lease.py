@@ -82,6 +82,10 @@ class Election:
         if not self.leading:
             raise NotLeading(f"Lease {self.key}", "this process does not lead", "Another replica goes on")
 
+    def left(self) -> float:
+        """Seconds until another candidate may lead; a write that hangs must be given up before."""
+        return self._until + self.terms.duration - self.terms.deadline - self.clock()
+
     async def acquire(self) -> None:
         """Wait until we lead."""
         while not await self.attempt():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import socket
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
@@ -112,9 +113,8 @@ class Operator:
         self.cache = Caches(self._reflectors)
         resolver = ServiceResolver(self._cluster_ip) if self.options.local else None
         http = Sessions(resolver=resolver, fence=self._may_write)
-        self.world = World(
-            self.client.fenced(self._leads), self.cache, http, local=self.options.local, leading=self._may_write
-        )
+        client = self.client.fenced(self._leads, self._left)
+        self.world = World(client, self.cache, http, local=self.options.local, leading=self._may_write)
         self.client.observe(self.metrics.client_observer(self.client.connection.server.partition("//")[2]))
 
     def _cached_types(self) -> Iterable[ResourceType]:
@@ -143,6 +143,9 @@ class Operator:
         """Ask leadership, and whatever fences the client that was given, before a write to any server."""
         self.client.check_write()
         self._leads()
+
+    def _left(self) -> float:
+        return math.inf if self._election is None else self._election.left()
 
     def _leads(self) -> None:
         if self._election is not None:
