@@ -84,6 +84,13 @@ def test_restarts_in_place_count_as_failures() -> None:
     assert ended(judge(job(), [restless], NOW).status) == ("Failed", "BackoffLimitExceeded")
 
 
+def test_what_was_counted_stays_counted_when_pods_are_deleted() -> None:
+    known = job(completions=2, backoffLimit=3)
+    known["status"] = {"succeeded": 1, "failed": 2}
+    verdict = judge(known, [], NOW)
+    assert (verdict.status["succeeded"], verdict.status["failed"], verdict.make) == (1, 2, 1)
+
+
 def test_the_deadline_ends_a_job_whatever_runs() -> None:
     late = job(activeDeadlineSeconds=60)
     late["status"] = {"startTime": "2026-11-29T11:58:00Z"}

@@ -79,6 +79,24 @@ def _fifo(data: Path) -> dict[str, object]:
     }
 
 
+async def test_an_adopted_pod_stays_ready_until_its_probe_says_otherwise(machine: Machine) -> None:
+    other = await other_node(machine)
+    probe = {"exec": {"command": ["/bin/true"]}, "periodSeconds": 1}
+    slow = {"startupProbe": {**probe, "initialDelaySeconds": 1}, "readinessProbe": {**probe, "initialDelaySeconds": 1}}
+    await machine.client.create(PODS, pod("warm", PYTHON, "-c", FOREVER, container=slow))
+    await machine.until(PODS, "warm", is_ready)
+    since = (await machine.client.list(PODS, "default")).resource_version
+    other.send_signal(signal.SIGKILL)
+    await other.wait()
+    await machine.start()
+    await machine.client.create(PODS, pod("mark", PYTHON, "-c", FOREVER))
+    async for event in machine.client.watch(PODS, "default", since=since):
+        name = event.object["metadata"]["name"]
+        assert name != "warm" or is_ready(event.object)
+        if name == "mark" and is_ready(event.object):
+            break
+
+
 async def test_pods_deleted_while_no_node_ran_are_ended_by_the_next_one(machine: Machine) -> None:
     other = await other_node(machine)
     await machine.client.create(PODS, pod("orphan", PYTHON, "-c", FOREVER))

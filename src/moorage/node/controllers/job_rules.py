@@ -77,8 +77,10 @@ def _count(job: JsonObject, pods: Sequence[JsonObject]) -> _Count:
     active = tuple(pod for pod in pods if is_active(pod))
     restarts = sum(map(_restarts, active))
     done = {index for pod in good if (index := index_of(pod)) is not None}
-    succeeded = len(done) if _indexed(job) else len(good)
-    return _Count(active, succeeded, len(bad) + restarts, max(ends, default=""), frozenset(done))
+    known: JsonObject = job.get("status") or {}
+    succeeded = len(done) if _indexed(job) else max(len(good), int(known.get("succeeded", 0)))
+    failed = max(len(bad) + restarts, int(known.get("failed", 0)))
+    return _Count(active, succeeded, failed, max(ends, default=""), frozenset(done))
 
 
 def index_of(pod: JsonObject) -> int | None:

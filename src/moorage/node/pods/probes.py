@@ -44,10 +44,10 @@ class Prober:
     ready: bool = False
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
-    def start(self) -> None:
-        """Starts the loops."""
-        self.started = "startupProbe" not in self.container
-        self.ready = self.started and "readinessProbe" not in self.container
+    def start(self, *, was_started: bool = False, was_ready: bool = False) -> None:
+        """Starts the loops. What an earlier node found holds until a probe says otherwise."""
+        self.started = was_started or "startupProbe" not in self.container
+        self.ready = self.started and (was_ready or "readinessProbe" not in self.container)
         self._tasks = [asyncio.create_task(self._all())]
 
     def stop(self) -> None:
@@ -58,11 +58,12 @@ class Prober:
 
     async def _all(self) -> None:
         startup = self.container.get("startupProbe")
-        if startup and not await self._until(startup, "Startup"):
-            return
-        self.started = True
-        self.ready = "readinessProbe" not in self.container
-        self.events.changed()
+        if startup and not self.started:
+            if not await self._until(startup, "Startup"):
+                return
+            self.started = True
+            self.ready = "readinessProbe" not in self.container
+            self.events.changed()
         loops = [(self._readiness, "readinessProbe"), (self._liveness, "livenessProbe")]
         async with asyncio.TaskGroup() as group:
             for loop, name in loops:
@@ -96,7 +97,7 @@ class Prober:
             await asyncio.sleep(probe.get("periodSeconds", 10))
 
     async def _readiness(self, probe: JsonObject) -> None:
-        run, good_before = 0, False
+        run, good_before = 0, self.ready
         await asyncio.sleep(probe.get("initialDelaySeconds", 0))
         while True:
             answer = await self.ask(probe)

@@ -80,6 +80,9 @@ class Worker:
             except (MoorageError, OSError) as error:
                 _log.warning("pod pass failed", pod=self._name, error=str(error))
                 self._look_at(loop.time() + _LOOK_AGAIN)
+            except Exception:  # noqa: BLE001  a bug met by one pass must not leave the pod without a keeper
+                _log.exception("pod pass broke", pod=self._name)
+                self._look_at(loop.time() + _LOOK_AGAIN)
             await self._sleep()
         self._forget()
 
@@ -276,9 +279,18 @@ class Worker:
                 self._kill_later(record)
 
         record.prober = Prober(record.container, asker, Events(self.wake, failed))
-        record.prober.start()
+        before = self._reported(record)
+        record.prober.start(was_started=bool(before.get("started")), was_ready=bool(before.get("ready")))
         task = asyncio.create_task(self._await_end(record, run))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    def _reported(self, record: Record) -> JsonObject:
+        """What the status says of this very run: an adopted container stays ready until a probe says otherwise."""
+        reported = self.pod.get("status") or {}
+        known = [*(reported.get("containerStatuses") or ()), *(reported.get("initContainerStatuses") or ())]
+        mine = record.seen(restarting=False).container_id
+        found: JsonObject = next((item for item in known if mine and item.get("containerID") == mine), {})
+        return found
 
     async def _await_end(self, record: Record, run: containers.Run) -> None:
         if hook := ((record.container.get("lifecycle") or {}).get("postStart")):
