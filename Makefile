@@ -14,7 +14,7 @@ demo: .venv/.ready debian  ## the main job on one machine, from nothing to a log
 	@$(PY) tools/demo.py
 
 test: .venv/.ready debian  ## the whole suite on real parts from Python and Debian packages
-	@$(PY) -m pytest -n $(JOBS) --dist loadgroup -m "not conformance" tests
+	@$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not conformance" tests
 
 conformance: .venv/.ready debian  ## the same semantics on a real kube-apiserver (built once, cached)
 	@$(PY) tools/conformance.py

@@ -262,7 +262,7 @@ async def story(client: Client, directory: Directory) -> None:
 
 async def touch(cloud: Cloud, note: str) -> None:
     """Wake the backend's controller at once instead of at its next look."""
-    await cloud.client.patch(cloud.backend, BACKEND, {"metadata": {"annotations": {"demo": note}}})
+    await cloud.client.patch(cloud.backend, BACKEND, {"metadata": {"annotations": {"moorage.internal/probe-at": note}}})
 
 
 async def gone(cloud: Cloud) -> None:

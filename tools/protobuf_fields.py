@@ -41,7 +41,9 @@ FIELD = re.compile(r'^\s+(?:(\w+) )?\s*(\S+)\s+`json:"([^"]*)".*?protobuf:"(\w+)
 
 class Package:
     def __init__(self, folder: Path) -> None:
-        text = "\n".join(path.read_text() for path in sorted(folder.glob("*types*.go")) + sorted(folder.glob("generated*.go"))[:0])
+        text = "\n".join(
+            path.read_text() for path in sorted(folder.glob("*types*.go")) + sorted(folder.glob("generated*.go"))[:0]
+        )
         self.structs = dict(STRUCT.findall(text))
         self.named = {name: kind for name, kind in NAMED.findall(text) if name not in self.structs}
 

@@ -154,10 +154,18 @@ async def test_a_good_answer_is_kept_for_minutes_and_a_bad_one_for_less() -> Non
     """A steady pass asks nothing; a broken directory is asked again soon."""
     stage = Stage(GOOD, BAD, GOOD)
     probes = Probes(stage)
-    for minutes, wanted, asked in ((0, GOOD, 1), (4, GOOD, 1), (6, BAD, 2), (6, BAD, 2), (7, GOOD, 3)):
+    for minutes, wanted, asked in ((0, GOOD, 1), (1, GOOD, 1), (2, BAD, 2), (2, BAD, 2), (3, GOOD, 3)):
         stage.time = NOON + timedelta(minutes=minutes)
         assert await probes.look(KEY, WHERE, stage.now) == wanted
         assert stage.asked == asked
+
+
+async def test_a_person_can_ask_at_once() -> None:
+    """Another value of the annotation is another question."""
+    stage = Stage(GOOD, BAD)
+    probes = Probes(stage)
+    assert await probes.look(KEY, WHERE, stage.now) == GOOD
+    assert await probes.look(KEY, replace(WHERE, asked="now"), stage.now) == BAD
 
 
 async def test_changed_settings_are_asked_at_once() -> None:

@@ -33,6 +33,8 @@ POLL: Final = 15.0
 """Seconds until another look where no watch wakes us reliably."""
 DOMAIN_POLL: Final = 30.0
 PROBE_POLL: Final = 60.0
+HEALTHY_POLL: Final = 120.0
+"""A directory that dies is seen within two minutes; a steady pass costs one read of Keystone."""
 PENDING_POLL: Final = 10.0
 
 
@@ -49,9 +51,11 @@ def first_answer(rules: Sequence[Rule], seen: Seen) -> Answer:
 
 
 def _settled(seen: Seen) -> Done:
-    """All is well; a directory that does not answer is probed again sooner than the resync."""
-    if seen.directory is None or seen.directory.status == "True":
+    """All is well; the directory is asked again sooner than the resync, one that does not answer sooner still."""
+    if seen.directory is None:
         return Done()
+    if seen.directory.status == "True":
+        return Done(after=HEALTHY_POLL)
     return Done(after=PENDING_POLL if seen.directory.reason == "ProbePending" else PROBE_POLL)
 
 

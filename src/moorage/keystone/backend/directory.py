@@ -34,15 +34,22 @@ CONNECT_TIMEOUT: Final = 3.0
 ANSWER_TIMEOUT: Final = 5
 PATIENCE: Final = 2.0
 """Seconds that a pass waits for a probe; a slower one is read by the next pass."""
-FRESH: Final = timedelta(minutes=5)
+FRESH: Final = timedelta(seconds=100)
 FRESH_FAILURE: Final = timedelta(seconds=50)
 SAMPLE: Final = 10
+PROBE_AT: Final = "moorage.internal/probe-at"
+"""Annotation by which a person asks for a fresh probe."""
 _CONCURRENT: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where and as whom to ask. `addresses` gives the address that a host name has for Keystone."""
+    """Where and as whom to ask.
+
+    Args:
+        addresses: the address that a host name has for Keystone.
+        asked: what a person wrote into the annotation PROBE_AT; another value asks at once.
+    """
 
     urls: tuple[str, ...]
     start_tls: bool
@@ -54,6 +61,7 @@ class Target:
     query: str
     subtree: bool
     addresses: tuple[tuple[str, str], ...] = ()
+    asked: str = ""
 
 
 def target_of(ldap: Ldap, extra: dict[str, str], credentials: BindCredentials, ca: bytes | None) -> Target:

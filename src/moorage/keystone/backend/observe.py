@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from moorage.core import conditions
+from moorage.core.conditions import Condition
 from moorage.core.meta import JsonObject, Key, is_terminating
 from moorage.core.secret import SecretText
 from moorage.keystone.identity import Identity, IdentityError, Login, Tokens, internal_url
@@ -25,7 +26,7 @@ from moorage.net.sessions import Sessions
 from moorage.runtime.projection import rolled_out
 from moorage.runtime.world import World
 
-from .directory import Probes, Target, target_of
+from .directory import PROBE_AT, Probes, Target, target_of
 from .render import Fault, Projected, Projection, conf_key, credentials, project
 from .seen import Directory, KeystoneFacts, Lookup, Mount, Seen, Unknown, own_ids
 from .types import KIND, KeystoneIdentityBackend
@@ -78,15 +79,25 @@ def _keystone(world: World, backend: KeystoneIdentityBackend) -> KeystoneFacts |
     if obj is None:
         return None
     bootstrap = obj["spec"]["bootstrap"]
-    api = conditions.find(conditions.from_wire((obj.get("status") or {}).get("conditions")), "KeystoneAPIReady")
+    usable, why = _usable(conditions.from_wire((obj.get("status") or {}).get("conditions")))
     return KeystoneFacts(
         name=name,
         terminating=is_terminating(obj),
-        api_ready=api is not None and api.is_true,
-        api_message=api.message if api else "",
+        api_ready=usable,
+        api_message=why,
         admin_user=bootstrap.get("adminUser", "admin"),
         admin_secret=bootstrap["adminPasswordSecretRef"]["name"],
     )
+
+
+def _usable(stored: Sequence[Condition]) -> tuple[bool, str]:
+    """Whether the API answers and its administrator can log in: until the bootstrap Job ends every login is refused."""
+    api, bootstrap = conditions.find(stored, "KeystoneAPIReady"), conditions.find(stored, "BootstrapReady")
+    if api is None or not api.is_true:
+        return False, api.message if api else ""
+    if bootstrap is not None and not bootstrap.is_true:
+        return False, f"its administrator is not set up yet: {bootstrap.message}"
+    return True, ""
 
 
 def _data(world: World, namespace: str, name: str) -> Data | None:
@@ -199,7 +210,7 @@ async def _directory(
     if isinstance(found, Fault):
         return Directory("Unknown", "ProbeNotPossible", found.message)
     target = target_of(ldap, backend.spec.extra_options or {}, found, (ca or {}).get("ca.crt"))
-    target = await _addressed(world, target)
+    target = replace(await _addressed(world, target), asked=(backend.metadata.annotations or {}).get(PROBE_AT, ""))
     return await memory_of(world).probes.look(backend.key, target, world.now)
 
 
