@@ -43,7 +43,7 @@ def difference(node: TypeNode, old: Any, new: Any) -> Difference:
 
 
 def _compare(node: TypeNode, old: Any, new: Any, path: Path, found: Difference) -> None:
-    if old is new:
+    if old is new or (isinstance(old, dict | list) and old == new):
         return
     present = [value for value in (old, new) if value is not ABSENT]
     shapes = {shape_of(node, value) for value in present}

@@ -17,9 +17,12 @@ Path = tuple[str, ...]
 _ORDER = {"f": 0, "k": 1, "v": 2, "i": 3}
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
 def compact(value: Any) -> str:
     """JSON without spaces and with sorted keys: the text form inside path elements."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _ENCODER.encode(value)
 
 
 def field_element(name: str) -> str:
@@ -78,6 +81,16 @@ class FieldSet:
 
     def __bool__(self) -> bool:
         return bool(self.members) or any(self.children.values())
+
+    def covers(self, other: FieldSet) -> bool:
+        """Whether each path of `other` is here, too."""
+        if not other.members <= self.members:
+            return False
+        for element, below in other.children.items():
+            mine = self.children.get(element)
+            if below and (mine is None or not mine.covers(below)):
+                return False
+        return True
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FieldSet) and self.to_wire() == other.to_wire()

@@ -148,7 +148,7 @@ def _applied(
     before = managers.get(write.manager)
     claim = fields_of(root, wanted).difference(UNOWNED)
     claimed = {**managers, write.manager: Owned(claim, write.version, write.time)}
-    if before is not None:
+    if before is not None and not claim.covers(before.fields):
         merged = _prune(merged, before.fields, claimed, write.types)
     return merged, claimed, difference(root, stored, merged)
 

@@ -6,6 +6,7 @@ parts with them. Must not know managers. Source: API concepts, "Server-side appl
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Final
 
 from moorage.apiserver.apply.fieldset import FieldSet, Path, field_element, key_element, path_text, value_element
@@ -78,45 +79,55 @@ def fields_of(node: TypeNode, value: Any) -> FieldSet:
         BadValue: an associative list has duplicates or items without keys.
     """
     found = FieldSet()
-    _collect(node, value, (), found)
+    if not is_one_value(node, shape_of(node, value)):
+        _collect(node, value, (), found)
     return found
 
 
 def _collect(node: TypeNode, value: Any, path: Path, found: FieldSet) -> None:
-    shape = shape_of(node, value)
-    if is_one_value(node, shape):
-        found.add(path)
-    elif shape == "map":
+    """Puts what is below a map or list into its set."""
+    if shape_of(node, value) == "map":
         for name, below in (value or {}).items():
-            here = (*path, field_element(name))
-            _collect(node.child(name), below, here, found)
-            if below is None or below == {} or name not in node.fields:
-                found.add(here)
+            lone = below is None or below == {} or name not in node.fields
+            _note(node.child(name), below, (*path, field_element(name)), found, lone=lone)
     else:
         for element, item in index_items(node, value, path, unique=True).items():
-            here = (*path, element)
-            _collect(node.item, item, here, found)
-            found.add(here)
+            _note(node.item, item, (*path, element), found, lone=True)
+
+
+def _note(node: TypeNode, value: Any, path: Path, found: FieldSet, *, lone: bool) -> None:
+    whole = is_one_value(node, shape_of(node, value))
+    if whole or lone:
+        found.members.add(path[-1])
+    if not whole and value:
+        below = found.children[path[-1]] = FieldSet()
+        _collect(node, value, path, below)
 
 
 def merge(node: TypeNode, live: Any, applied: Any, path: Path = ()) -> Any:
-    """`applied` laid over `live`: maps and associative lists item by item, everything else replaced."""
+    """`applied` laid over `live`: maps and associative lists item by item, everything else replaced.
+
+    What does not change is the same Python object afterwards, so that comparing it costs nothing.
+    """
     if applied is ABSENT:
         return live
     shape = shape_of(node, applied)
     if live is ABSENT or live is None or is_one_value(node, shape) or shape_of(node, live) != shape:
-        return applied
+        return live if live is not ABSENT and same(live, applied) else applied
     if not applied:
         return live or applied
-    if shape == "map":
-        merged = dict(live)
-        for name, value in applied.items():
-            merged[name] = merge(node.child(name), live.get(name, ABSENT), value, (*path, field_element(name)))
-        return merged
-    return _merge_list(node, live, applied, path)
+    if shape == "list":
+        return _merge_list(node, live, applied, path)
+    changed = {}
+    for name, value in applied.items():
+        before = live.get(name, ABSENT)
+        after = merge(node.child(name), before, value, (*path, field_element(name)))
+        if after is not before:
+            changed[name] = after
+    return {**live, **changed} if changed else live
 
 
-def _merge_list(node: TypeNode, live: Any, applied: Any, path: Path) -> list[Any]:
+def _merge_list(node: TypeNode, live: list[Any], applied: Any, path: Path) -> list[Any]:
     """Applied items keep their order; live items that were not applied come as early as the shared ones allow."""
     left, right = index_items(node, live, path), index_items(node, applied, path)
     shared = [element for element in right if element in left]
@@ -133,7 +144,9 @@ def _merge_list(node: TypeNode, live: Any, applied: Any, path: Path) -> list[Any
             ahead = ahead[1:] if element is None or element == first else ahead
             order += [] if element is None else [element]
     items = ((element, left.get(element, ABSENT), right.get(element, ABSENT)) for element in order)
-    return [merge(node.item, old, new, (*path, element)) for element, old, new in items]
+    merged = [merge(node.item, old, new, (*path, element)) for element, old, new in items]
+    unchanged = len(merged) == len(live) and all(map(operator.is_, merged, live))
+    return live if unchanged else merged
 
 
 def remove(node: TypeNode, value: Any, gone: FieldSet, path: Path = ()) -> Any:
