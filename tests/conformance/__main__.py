@@ -9,6 +9,7 @@ import json
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from tests.conformance.compare import compare, record, recorded
 from tests.conformance.play import Player
@@ -19,7 +20,7 @@ WIDTH = 120
 BORING = {"managedFields", "creationTimestamp", "uid", "apiVersion", "kind", "name", "namespace"}
 
 
-def line(facets: dict[str, object]) -> str:
+def line(facets: dict[str, Any]) -> str:
     """One answer in one line."""
     status, words = facets.get("status", facets.get("exit", "")), facets.get("warnings", "")
     for name in ("message", "events", "output", "errors", "object"):

@@ -22,7 +22,7 @@ from tests.real.certificates import Authority
 def review_answer(hook: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
     """The AdmissionReview that this hook gives to this request."""
     response: dict[str, Any] = {"uid": hook.get("uid", request["uid"]), "allowed": hook.get("allowed", True)}
-    status = {key: hook[key] for key in ("message", "code", "reason") if key in hook}
+    status: dict[str, Any] = {key: hook[key] for key in ("message", "code", "reason") if key in hook}
     if "causes" in hook:
         status["details"] = {"causes": hook["causes"]}
     if status:
@@ -35,8 +35,9 @@ def review_answer(hook: dict[str, Any], request: dict[str, Any]) -> dict[str, An
             response[name] = hook[key]
     for name in hook.get("omit", []):
         response.pop(name, None)
-    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
-    return review | hook.get("review", {})
+    review: dict[str, Any] = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+    review |= hook.get("review", {})
+    return review
 
 
 class HookServer:

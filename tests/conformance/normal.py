@@ -25,7 +25,9 @@ class Normaliser:
     def __init__(self, replaced: dict[str, str]) -> None:
         self._replaced = replaced
         self._uids: dict[str, str] = {}
-        self._versions: dict[str, str] = {}
+        self._versions: dict[str, dict[str, str]] = {}
+        self._named: dict[str, str] = {}
+        self._called: dict[str, str] = {}
         self._stems: list[str] = []
 
     def expect(self, body: Any) -> None:
@@ -46,16 +48,40 @@ class Normaliser:
         for stem in self._stems:
             text = re.sub(rf"\b{re.escape(stem)}[bcdfghjklmnpqrstvwxz2456789]{{5}}\b", f"{stem}<random>", text)
         text = _CERTIFICATE.sub("<certificate>", text)
-        text = _UUID.sub(lambda m: self._uids.setdefault(m[0], f"<uid {len(self._uids) + 1}>"), text)
+        text = _UUID.sub(lambda m: self._uid(m[0]), text)
         text = _TIME.sub(lambda m: m[0] if _FIXED.match(m[0]) else "<time>", text)
         text = _IP.sub("<ip>", _TOKEN.sub("<token>", text))
         return text if len(text) <= LONG else f"<{len(text)} characters>"
 
-    def _version(self, version: str) -> str:
-        return self._versions.setdefault(version, f"<version {len(self._versions) + 1}>")
+    def _version(self, thing: str, version: str) -> str:
+        """Numbered for each object, so that one write more or less is told once, not of every later object."""
+        known = self._versions.setdefault(thing, {})
+        return known.setdefault(version, f"<version {len(known) + 1}>")
+
+    def _learn(self, value: Any) -> None:
+        """Objects give their uid a name that other objects and messages then refer to."""
+        if isinstance(value, list):
+            for item in value:
+                self._learn(item)
+        elif isinstance(value, dict):
+            meta = value.get("metadata")
+            if isinstance(meta, dict) and isinstance(uid := meta.get("uid"), str) and _UUID.fullmatch(uid):
+                kind, name = value.get("kind", ""), self.text(str(meta.get("name", "")))
+                self._named.setdefault(uid, f"{kind} {name}".strip())
+            for item in value.values():
+                self._learn(item)
+
+    def _uid(self, uid: str) -> str:
+        if uid not in self._uids:
+            wanted = self._named.get(uid, "thing")
+            number = 1 + sum(name == wanted for name in self._called.values())
+            self._called[uid] = wanted
+            self._uids[uid] = f"<uid of {wanted}>" if number == 1 else f"<uid of {wanted}, number {number}>"
+        return self._uids[uid]
 
     def tree(self, value: Any) -> Any:
         """A whole answer."""
+        self._learn(value)
         return self._walk(value)
 
     def _walk(self, value: Any) -> Any:
@@ -71,9 +97,8 @@ class Normaliser:
         out = {self.text(key): self._walk(item) for key, item in value.items()}
         meta = value.get("metadata")
         if isinstance(meta, dict) and isinstance(meta.get("resourceVersion"), str):
-            known = meta.get("uid") or meta.get("name")
-            version = meta["resourceVersion"]
-            out["metadata"]["resourceVersion"] = self._version(version) if known else ("<version>" if version else "")
+            thing, version = str(meta.get("uid") or meta.get("name") or ""), meta["resourceVersion"]
+            out["metadata"]["resourceVersion"] = self._version(thing, version) if thing else ("<version>" if version else "")
         if isinstance(meta, dict) and meta.get("continue"):
             out["metadata"]["continue"] = "<continue>"
         if value.get("kind") == "Table":

@@ -75,6 +75,9 @@ def _status(port: int, path: str, token: str, context: ssl.SSLContext) -> int:
         connection.close()
 
 
+DISABLED = "ServiceAccount,Priority,DefaultTolerationSeconds,StorageObjectInUseProtection"
+"""Admission plugins that fill pods and claims in for parts of a cluster that do not run here (scheduler, kubelet, volumes)."""
+
 ANONYMOUS = {
     "apiVersion": "apiserver.config.k8s.io/v1",
     "kind": "AuthenticationConfiguration",
@@ -97,7 +100,7 @@ def _apiserver(folder: Path, etcd_url: str, port: int, extra: tuple[str, ...]) -
         *("--authentication-config", str(authentication)),
         *("--bind-address", "127.0.0.1", "--secure-port", str(port), "--cert-dir", str(folder / "certificates")),
         *("--service-cluster-ip-range", "10.0.0.0/24", "--endpoint-reconciler-type", "none"),
-        *("--disable-admission-plugins", "ServiceAccount", "--profiling=false"),
+        *("--disable-admission-plugins", DISABLED, "--profiling=false"),
         *extra,
     ]
     return Command("kube-apiserver", argv, folder)
