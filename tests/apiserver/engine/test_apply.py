@@ -245,3 +245,15 @@ def test_kubectls_annotation_follows_its_server_side_apply() -> None:
     )
     made = applied(live, {"text": "b"}, "kubectl")
     assert '"text":"b"' in made["metadata"]["annotations"][name]
+
+
+def test_who_owned_a_part_of_what_became_atomic_owns_the_whole() -> None:
+    live = applied(None, {"pairs": {"a": "b"}}, "a")
+    schema = copy.deepcopy(SCHEMA)
+    schema["properties"]["spec"]["properties"]["pairs"]["x-kubernetes-map-type"] = "atomic"
+    types = TypeMap.of(schema, {})
+    with pytest.raises(ApplyConflict) as refused:
+        apply_object(
+            live, config({"pairs": {"c": "d"}}), manager="b", force=False, types=types, now="2021-01-01T00:00:00Z"
+        )
+    assert refused.value.causes == ((".spec.pairs", 'conflict with "a"'),)

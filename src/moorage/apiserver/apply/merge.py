@@ -130,7 +130,7 @@ def _managers(live: JsonObject | None, write: _Write) -> Managers:
     """Stored owners; those of an object that was never tracked go to `before-first-apply`."""
     if live is None:
         return {}
-    managers = known(decoded(live), write.version)
+    managers = known(decoded(live), write.version, write.types)
     if managers or live["metadata"].get("managedFields"):
         return managers
     everything = difference(write.types.root, {"metadata": {}}, plain(live)).taken

@@ -11,7 +11,7 @@ from dataclasses import replace
 from moorage.apiserver.apply.compare import Difference
 from moorage.apiserver.apply.fieldset import FieldSet, Path, field_element, path_text
 from moorage.apiserver.apply.managers import Manager, Managers, Owned
-from moorage.apiserver.apply.types import TypeMap
+from moorage.apiserver.apply.types import TypeMap, TypeNode
 
 
 def dotted(path: str) -> Path:
@@ -75,9 +75,27 @@ def cleaned(managers: Managers) -> Managers:
     return {manager: owned for manager, owned in kept if owned.fields}
 
 
-def known(managers: Managers, api_version: str) -> Managers:
-    """Managers whose version is the one that is served; sets of versions that are gone mean nothing any more."""
-    return {manager: owned for manager, owned in managers.items() if owned.api_version == api_version}
+def known(managers: Managers, api_version: str, types: TypeMap) -> Managers:
+    """Managers whose version is the one that is served; sets of versions that are gone mean nothing any more.
+
+    Where a type became atomic since (a changed CRD), who owned a part owns the whole.
+    """
+    return {
+        manager: replace(owned, fields=_fitted(types.root, owned.fields))
+        for manager, owned in managers.items()
+        if owned.api_version == api_version
+    }
+
+
+def _fitted(node: TypeNode, fields: FieldSet) -> FieldSet:
+    members, children = fields.members, {}
+    for element, below in fields.children.items():
+        child = node.child(element[2:]) if element[0] == "f" else node.item
+        if child.shape != "any" and child.atomic:
+            members = members | {element}
+        else:
+            children[element] = _fitted(child, below)
+    return FieldSet(members, children)
 
 
 def union_of(parts: Iterable[Owned]) -> FieldSet:

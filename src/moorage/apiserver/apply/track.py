@@ -49,7 +49,7 @@ def track_update(
         return _with(new, [])
     before = _blank(types, new) if old is None else old
     changed = difference(types.root, plain(before), plain(new)).outside(ignored_fields(types, subresource))
-    managers = hand_over(known(managers, version), changed, _NOBODY)
+    managers = hand_over(known(managers, version, types), changed, _NOBODY)
     if taken := changed.taken:
         writer = Manager(manager, UPDATE, subresource, version)
         mine = managers[writer].fields if writer in managers else FieldSet()
