@@ -106,10 +106,8 @@ def name_rule(served: ServedType) -> Callable[[str], list[str]]:
     rt = served.resource
     if rt.group == "rbac.authorization.k8s.io":
         return _path_segment
-    if rt.group == "" and rt.plural == "namespaces":
+    if rt.group == "" and rt.plural in ("namespaces", "services"):
         return names.dns1123_label
-    if rt.group == "" and rt.plural == "services":
-        return names.dns1035_label
     return names.dns1123_subdomain
 
 

@@ -15,7 +15,7 @@ from moorage.apiserver.registry import OBJECT_META, Registry, check_gvk
 from moorage.apiserver.request import Request
 from moorage.apiserver.served import ServedType
 from moorage.core.meta import JsonObject
-from moorage.schema import ErrorType, FieldError, Verdict
+from moorage.schema import ErrorType, FieldError, Verdict, validate_crd
 from moorage.schema import invalid as invalid_value
 from moorage.schema.node import has_rules
 
@@ -192,7 +192,29 @@ def validate(served: ServedType, obj: JsonObject, old: JsonObject | None) -> Ver
         warnings = metadata.finalizer_warnings(obj["metadata"]) + found.warnings
     else:
         errors += _without_repeats(builtin.validate_builtin(served.resource, obj, old), errors)
+        if served.resource.kind == "CustomResourceDefinition":
+            errors += _without_repeats(definition_errors(obj, old), errors)
     return Verdict(tuple(errors), warnings)
+
+
+def definition_errors(crd: JsonObject, old: JsonObject | None) -> list[FieldError]:
+    """Complaints about a CustomResourceDefinition; one whose specification stays as it was stored is not judged again."""
+    if old is None:
+        return validate_crd(crd)
+    if crd["spec"] == old["spec"]:
+        return []
+    errors = validate_crd(crd)
+    established = any(
+        item["type"] == "Established" and item["status"] == "True"
+        for item in (old.get("status") or {}).get("conditions") or ()
+    )
+    spec, before = crd["spec"], old["spec"]
+    pairs = [("spec.group", spec.get("group"), before["group"])]
+    pairs.append(("spec.names.plural", spec["names"].get("plural"), before["names"]["plural"]))
+    if established:
+        pairs.append(("spec.scope", spec.get("scope"), before["scope"]))
+        pairs.append(("spec.names.kind", spec["names"].get("kind"), before["names"]["kind"]))
+    return errors + [invalid_value(path, new, "field is immutable") for path, new, was in pairs if new != was]
 
 
 def _by_schema(served: ServedType, obj: JsonObject, old: JsonObject | None) -> Verdict:
