@@ -10,9 +10,7 @@ import asyncio
 import json
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -21,19 +19,18 @@ from moorage.core.errors import InputError, MoorageError
 from moorage.core.meta import JsonObject, is_terminating
 from moorage.kube.errors import NotFound
 from moorage.kube.resources import PODS
-from moorage.node.images.rootfs import RootFs
-from moorage.node.images.store import Pending
 from moorage.node.network.names import hosts_text, write_hosts
 from moorage.node.pods import container as containers
 from moorage.node.pods import status
 from moorage.node.pods.asking import Asker
-from moorage.node.pods.ending import end_pod
+from moorage.node.pods.ending import end_container, end_pod
 from moorage.node.pods.environment import Missing
 from moorage.node.pods.host import Host
-from moorage.node.pods.plan import RunAsRoot, Setting, hostname, start_of, working_directory
+from moorage.node.pods.plan import hostname
 from moorage.node.pods.probes import Events, Prober
 from moorage.node.pods.record import Record
 from moorage.node.pods.shim import write_json
+from moorage.node.pods.starting import start_container
 from moorage.node.pods.volumes import Place, Shelf
 from moorage.runtime.room import Event
 
@@ -52,7 +49,7 @@ class Worker:
         self.records: dict[str, Record] = {}
         self.failed: tuple[str, str] | None = None
         self.pod_ip, self.gone = "", False
-        self._places: Mapping[str, Place] = {}
+        self.places: Mapping[str, Place] = {}
         self._wake, self._forget, self._next_look = asyncio.Event(), forget, 0.0
 
     # --- from outside
@@ -79,10 +76,10 @@ class Worker:
                     break
             except (MoorageError, OSError) as error:
                 _log.warning("pod pass failed", pod=self._name, error=str(error))
-                self._look_at(loop.time() + _LOOK_AGAIN)
+                self.look_at(loop.time() + _LOOK_AGAIN)
             except Exception:  # noqa: BLE001  a bug met by one pass must not leave the pod without a keeper
                 _log.exception("pod pass broke", pod=self._name)
-                self._look_at(loop.time() + _LOOK_AGAIN)
+                self.look_at(loop.time() + _LOOK_AGAIN)
             await self._sleep()
         self._forget()
 
@@ -139,7 +136,7 @@ class Worker:
             record = await Record.load(item, self.folder / "containers" / item["name"])
             self.records[item["name"]] = record
             if record.running:
-                self._watch(record)
+                self.watch(record)
 
     def _prepare(self) -> bool:
         """Hosts file and volumes; False when something is missing (the containers then say what)."""
@@ -147,13 +144,13 @@ class Worker:
         facts = self.host.facts(self.pod, self.pod_ip)
         volumes = self.pod["spec"].get("volumes") or []
         try:
-            if self._places:
+            if self.places:
                 self.shelf.refresh(volumes, facts)
             else:
-                self._places = self.shelf.prepare(volumes, facts)
+                self.places = self.shelf.prepare(volumes, facts)
         except (Missing, InputError) as error:
             self._block_all("ContainerCreating", str(error))
-            self._warn("FailedMount", str(error))
+            self.warn("FailedMount", str(error))
             return False
         return True
 
@@ -197,85 +194,28 @@ class Worker:
             if now < record.not_before:
                 self._back_off(record, now)
                 return
-        await self._start(record)
+        await start_container(self, record)
 
     def _back_off(self, record: Record, now: float) -> None:
         left = record.not_before - now
         text = f"back-off {self.host.options.restart_backoff.delay(max(record.failures - 2, 0), 0.0):g}s restarting failed container={record.name}"
         record.waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": text}}
-        self._warn("BackOff", f"Back-off restarting failed container {record.name}")
-        self._look_at(now + left)
-
-    async def _start(self, record: Record) -> None:
-        rootfs = self._image(record)
-        if rootfs is None:
-            return
-        facts = self.host.facts(self.pod, self.pod_ip)
-        setting = Setting(facts, self._places, self.folder / "etc")
-        run = record.begin()
-        log = self.host.log(self.pod, record.name, record.attempt)
-        try:
-            run.mkdir(parents=True, mode=0o700)
-            what = start_of(record.container, setting, rootfs, run, log)
-            what = replace(what, cgroup=self._cgroup(record))
-        except (Missing, InputError) as error:
-            self._not_startable(record, error)
-            return
-        self._old_log(record)
-        starting = asyncio.ensure_future(containers.start(run, what, working_directory(record.container, rootfs)))
-        try:
-            record.run = await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            record.run = await starting  # a node that stops must know of it, to end it
-            raise
-        record.noted, record.waiting = False, status.CREATING
-        self._tell("Normal", "Started", f"Started container {record.name}")
-        self._watch(record)
-
-    def _cgroup(self, record: Record) -> Path | None:
-        limits = (record.container.get("resources") or {}).get("limits") or {}
-        return self.host.cgroups.make(self.uid, record.name, limits)
-
-    def _image(self, record: Record) -> RootFs | None:
-        reference = str(record.container.get("image", ""))
-        found = self.host.images.look(reference, record.container.get("imagePullPolicy", "IfNotPresent"))
-        if isinstance(found, Pending):
-            record.waiting = {"waiting": {"reason": found.reason, "message": found.message}}
-            if found.reason != "ImageBuilding":
-                self._warn(found.reason, found.message)
-            return None
-        record.image = f"{found.rootfs.reference}@{found.rootfs.root.parent.name.rpartition('-')[2]}"
-        return found.rootfs
-
-    def _not_startable(self, record: Record, error: InputError) -> None:
-        """A container that cannot be made from what is declared; looks again, since what is missing may come."""
-        shutil.rmtree(record.run_folder, ignore_errors=True)
-        record.attempt -= 1
-        refused = "CreateContainerConfigError" if isinstance(error, Missing | RunAsRoot) else "CreateContainerError"
-        record.waiting = {"waiting": {"reason": refused, "message": str(error)}}
-        self._warn("Failed", f"Error: {error}")
-        self._look_at(asyncio.get_running_loop().time() + _LOOK_AGAIN)
-
-    def _old_log(self, record: Record) -> None:
-        """Logs of the run before stay for `kubectl logs --previous`, older ones go."""
-        folder = self.host.log(self.pod, record.name, record.attempt).parent
-        for old in folder.glob(f"{record.attempt - 2}.log*"):
-            old.unlink(missing_ok=True)
+        self.warn("BackOff", f"Back-off restarting failed container {record.name}")
+        self.look_at(now + left)
 
     # --- a running container
 
-    def _watch(self, record: Record) -> None:
+    def watch(self, record: Record) -> None:
+        """Probes a running container and waits for its end."""
         assert record.run is not None
         run = record.run
         record.noted = False
         asker = Asker(self.pod_ip, _ports(record.container), run)
 
         def failed(kind: str, message: str, last: bool) -> None:
-            self._warn("Unhealthy", f"{kind} probe failed: {message}")
+            self.warn("Unhealthy", f"{kind} probe failed: {message}")
             if last and kind in ("Liveness", "Startup"):
-                self._tell(
-                    "Normal", "Killing", f"Container {record.name} failed {kind.lower()} probe, will be restarted"
-                )
+                self.tell("Killing", f"Container {record.name} failed {kind.lower()} probe, will be restarted")
                 self._kill_later(record)
 
         record.prober = Prober(record.container, asker, Events(self.wake, failed))
@@ -297,7 +237,7 @@ class Worker:
             asker = Asker(self.pod_ip, _ports(record.container), run)
             answer = await asker.attempt(hook, float(self.grace))
             if not answer.good and not run.ended.is_set():
-                self._warn("FailedPostStartHook", answer.message)
+                self.warn("FailedPostStartHook", answer.message)
                 self._kill_later(record)
         await run.ended.wait()
         if record.run is run and record.prober is not None:
@@ -305,8 +245,6 @@ class Worker:
         self.wake()
 
     def _kill_later(self, record: Record) -> None:
-        from moorage.node.pods.ending import end_container
-
         task = asyncio.get_running_loop().create_task(end_container(self, record, self.grace))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
@@ -331,7 +269,7 @@ class Worker:
         if left <= 0:
             self.failed = ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
             return True
-        self._look_at(asyncio.get_running_loop().time() + left)
+        self.look_at(asyncio.get_running_loop().time() + left)
         return False
 
     async def _finish(self) -> None:
@@ -347,7 +285,7 @@ class Worker:
     def _put_away(self) -> None:
         """What a pod without processes needs no more."""
         self.shelf.remove()
-        self._places = {}
+        self.places = {}
         self.host.addresses.give_back(self.uid)
         self.host.cgroups.remove(self.uid)
 
@@ -381,15 +319,18 @@ class Worker:
         for record in self.records.values():
             if not record.born:
                 record.waiting = {"waiting": {"reason": reason, "message": message}}
-        self._look_at(asyncio.get_running_loop().time() + _LOOK_AGAIN)
+        self.look_at(asyncio.get_running_loop().time() + _LOOK_AGAIN)
 
-    def _warn(self, reason: str, message: str) -> None:
+    def warn(self, reason: str, message: str) -> None:
+        """Records a Warning about the pod."""
         self.host.api.tell(self.pod, Event("Warning", reason, message))
 
-    def _tell(self, type_: str, reason: str, message: str) -> None:
-        self.host.api.tell(self.pod, Event("Warning" if type_ == "Warning" else "Normal", reason, message))
+    def tell(self, reason: str, message: str) -> None:
+        """Records a Normal Event about the pod."""
+        self.host.api.tell(self.pod, Event("Normal", reason, message))
 
-    def _look_at(self, when: float) -> None:
+    def look_at(self, when: float) -> None:
+        """Look again at this time of the loop's clock at the latest."""
         self._next_look = min(self._next_look, when)
 
     async def _sleep(self) -> None:
