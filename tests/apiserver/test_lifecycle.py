@@ -126,7 +126,7 @@ async def test_a_crd_with_a_taken_kind_is_not_served(client: Client) -> None:
     path = f"{CRDS}/others.example.test"
     found = await client.until(path, lambda found: found.body["status"].get("conditions"))
     accepted = next(item for item in found.body["status"]["conditions"] if item["type"] == "NamesAccepted")
-    assert (accepted["status"], accepted["reason"]) == ("False", "KindConflict")
+    assert (accepted["status"], accepted["reason"]) == ("False", "ListKindConflict")
     others = "/apis/example.test/v1/others"
     assert (await client.ask("GET", others)).status == 404
     await client.ask("DELETE", f"{CRDS}/things.example.test")

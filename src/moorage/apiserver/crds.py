@@ -163,7 +163,7 @@ class Definitions:
         names = dict(crd["spec"]["names"])
         status = dict(crd.get("status") or {})
         accepted = (
-            conflicts[0] if conflicts else Condition("NamesAccepted", "True", "NoConflicts", "no conflicts found")
+            conflicts[-1] if conflicts else Condition("NamesAccepted", "True", "NoConflicts", "no conflicts found")
         )
         established = (
             Condition("Established", "False", "NotAccepted", "not all names are accepted")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from moorage.apiserver import metadata, strategy, views
 from moorage.apiserver.api import Api
 from moorage.apiserver.apply import TypeMap, settled, track_update
+from moorage.apiserver.creation import HasObjects, shape_of
 from moorage.apiserver.errors import StatusError, already_exists, conflict, forbidden, invalid, not_found
 from moorage.apiserver.hub import Entry, Stale, encode
 from moorage.apiserver.registry import NAMESPACES
@@ -94,7 +95,7 @@ async def _create(api: Api, edit: Edit, *, fresh: bool = False) -> Written:
     check_namespace(api, served, obj)
     strategy.default(served, obj)
     if edit.tracked:
-        obj = _track(api, edit, None, obj)
+        obj = _track_created(api, edit, obj)
     obj = await api.admission.mutate(edit.request, served, obj, None, edit.subresource)
     strategy.prepare_create(served, obj)
     api.allocate(served, obj)
@@ -164,6 +165,23 @@ def _track(api: Api, edit: Edit, old: JsonObject | None, obj: JsonObject) -> Jso
         subresource=edit.subresource,
         api_version=edit.served.resource.api_version,
     )
+
+
+def _track_created(api: Api, edit: Edit, obj: JsonObject) -> JsonObject:
+    """As `_track`, from memory where an object of this shape was created before."""
+    if "managedFields" in obj["metadata"]:
+        return _track(api, edit, None, obj)
+    try:
+        key = (edit.served, edit.request.manager, shape_of(obj))
+    except HasObjects:
+        return _track(api, edit, None, obj)
+    known = api.created.find(key, api.now())
+    if known is None:
+        obj = _track(api, edit, None, obj)
+        api.created.note(key, obj["metadata"].get("managedFields") or [])
+    else:
+        obj["metadata"]["managedFields"] = known
+    return obj
 
 
 def type_map(api: Api, served: ServedType) -> TypeMap:

@@ -125,8 +125,8 @@ class Engine:
         except ApplyInvalid as error:
             raise Refused(str(error)) from error
 
-    def _written(self) -> JsonObject:
-        body = copy.deepcopy(self.step.get("body"))
+    def _written(self) -> Any:
+        body: Any = copy.deepcopy(self.step.get("body"))
         try:
             match self.verb:
                 case "POST":
@@ -149,8 +149,8 @@ class Engine:
         """What the kind's strategy does, for built-ins; for custom resources what the server does with any of them."""
         if self.custom:
             made = self._custom_status(obj)
-            if errors := self.structural.validate(made, self.old).errors:
-                raise Refused(invalid_message(self.rt, obj, list(errors)))
+            if wrong := list(self.structural.validate(made, self.old).errors):
+                raise Refused(invalid_message(self.rt, obj, wrong))
             return made
         if self.old is None:
             obj["metadata"].setdefault("uid", self.step["answer"].get("metadata", {}).get("uid", ""))

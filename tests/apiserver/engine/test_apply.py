@@ -161,7 +161,7 @@ def test_a_field_set_survives_its_wire_form(spec: Any) -> None:
 
 
 def test_an_eleventh_updater_joins_the_oldest_into_ancient_changes() -> None:
-    live = {"apiVersion": "t/v1", "kind": "T", "metadata": {"name": "x"}, "spec": {"pairs": {"k": "0"}}}
+    live: Any = {"apiVersion": "t/v1", "kind": "T", "metadata": {"name": "x"}, "spec": {"pairs": {"k": "0"}}}
     live = track_update(None, live, manager="m0", types=TYPES, now="2020-01-01T00:00:00Z")
     for number in range(1, 13):
         new = copy.deepcopy(live)
@@ -174,13 +174,13 @@ def test_an_eleventh_updater_joins_the_oldest_into_ancient_changes() -> None:
 
 
 def test_the_first_apply_to_an_untracked_object_names_its_past() -> None:
-    live = {**config({"text": "a"}), "metadata": {"name": "x"}}
+    live: Any = {**config({"text": "a"}), "metadata": {"name": "x"}}
     with pytest.raises(ApplyConflict, match=r'conflict with "before-first-apply" using t/v1: \.spec\.text'):
         applied(live, {"text": "b"}, "a", force=False)
 
 
 def test_updates_of_an_untracked_object_stay_untracked() -> None:
-    live = {**config({"text": "a"}), "metadata": {"name": "x"}}
+    live: Any = {**config({"text": "a"}), "metadata": {"name": "x"}}
     made = track_update(live, config({"text": "b"}), manager="m", types=TYPES, now="2020-01-01T00:00:00Z")
     assert "managedFields" not in made["metadata"]
 

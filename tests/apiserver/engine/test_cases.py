@@ -16,7 +16,8 @@ CASES = Path(__file__).parent / "cases"
 def steps() -> list[Any]:
     found = []
     for file in sorted(CASES.glob("*.json")):
-        kinds, stored = Kinds(), {}
+        kinds = Kinds()
+        stored: dict[str, Any] = {}
         for number, step in enumerate(json.loads(file.read_text())):
             where = location(step["do"].split(" ", 1)[1])[0]
             answer = step["answer"]
@@ -49,7 +50,7 @@ def same_refusal(refused: Refused, step: Any) -> bool:
     answer = step["answer"]
     if refused.causes:
         return shown(refused.causes) == shown(answer["details"]["causes"])
-    return str(refused) == step.get("ours", answer["message"])
+    return bool(str(refused) == step.get("ours", answer["message"]))
 
 
 def outcome(kinds: Kinds, step: Any, old: Any) -> Any:

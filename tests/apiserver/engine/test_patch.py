@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from moorage.apiserver.patch import PatchError, json_patch, merge_patch, strategic_merge
 
-from .pipeline import builtin_schema, records
-from .test_cases import Kinds
+from .pipeline import Kinds, builtin_schema, records
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text("abc", max_size=3),
