@@ -78,6 +78,7 @@ class Definitions:
             return
         if change.type == "DELETED":
             self._withdraw(change.entry.key)
+            self._wake_others()
         else:
             self._serve(change.entry)
             self._queue.put_nowait(change.entry.key)
@@ -144,7 +145,6 @@ class Definitions:
         hub = self._api.hub
         entry = await hub.settled(STORAGE, key)
         if entry is None:
-            self._wake_others()
             return
         crd = entry.parse()
         if crd["metadata"].get("deletionTimestamp"):
