@@ -6,7 +6,9 @@ Nothing heavy is imported here: `moorage --help` stays under 150 ms.
 
 from __future__ import annotations
 
+import gc
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 
 import typer
@@ -28,8 +30,8 @@ COMMANDS = {
 """Command name -> module of this package; each module holds one function, `command`."""
 
 
-def build() -> typer.Typer:
-    """The whole command tree."""
+def build(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The command tree, whole or with these commands only."""
     app = typer.Typer(
         name="moorage",
         help="Attach identity backends to OpenStack Keystone and keep them attached.",
@@ -40,8 +42,8 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_options)
-    for name, module in COMMANDS.items():
-        app.command(name)(import_module(f"{__name__}.{module}").command)
+    for name in names:
+        app.command(name)(import_module(f"{__name__}.{COMMANDS[name]}").command)
     return app
 
 
@@ -62,8 +64,9 @@ _state = {"debug": False}
 
 def main() -> None:
     """Entry point: runs the command and turns foreseen errors into one line and an exit code."""
+    gc.set_threshold(20_000)  # start-up makes many objects that stay; looking through them less often saves a tenth
     try:
-        build()()
+        build(_named(sys.argv[1:2]))()
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
@@ -73,6 +76,11 @@ def main() -> None:
         if _state["debug"]:
             raise
         sys.exit(_explain(error))
+
+
+def _named(first: list[str]) -> Iterable[str]:
+    """The command of a call that starts with its name; all of them otherwise. Reading one is quicker than reading twelve."""
+    return first if first and first[0] in COMMANDS else COMMANDS
 
 
 def _explain(error: Exception) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -34,6 +33,8 @@ class Target:
 
 def with_client(target: Target, work: Callable[[Client, str], Awaitable[T]]) -> T:
     """Run `work(client, namespace)` against the server that kubectl would use."""
+    import asyncio
+
     from moorage.kube.client import Client
     from moorage.kube.config import load_kubeconfig
 

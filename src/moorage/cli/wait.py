@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,6 +30,8 @@ def command(
 
     Example:  moorage wait KeystoneIdentityBackend planetexpress -n openstack --timeout 5m
     """
+    import asyncio
+
     try:
         seconds = parse_duration(timeout)
     except ValueError as error:

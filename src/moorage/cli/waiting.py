@@ -32,33 +32,33 @@ async def changes(client: Client, namespace: str) -> AsyncIterator[None]:
             task.cancel()
 
 
-async def objects(client: Client, resource: ResourceType, namespace: str) -> AsyncIterator[JsonObject]:
-    """Every present object, then each one that changes; a deleted one comes with its last state."""
+async def objects(client: Client, resource: ResourceType, namespace: str) -> AsyncIterator[tuple[JsonObject, bool]]:
+    """Every present object, then each one that changes, and whether it still exists."""
     from moorage.kube.errors import Expired
 
     while True:
         listing = await client.list(resource, namespace)
         for item in listing.items:
-            yield item
+            yield item, True
         since = listing.resource_version
         try:
             while True:
                 async for event in client.watch(resource, namespace, since=since):
                     since = event.resource_version or since
                     if event.type != "BOOKMARK":
-                        yield event.object
+                        yield event.object, event.type != "DELETED"
         except Expired:
             continue
 
 
 async def until(client: Client, resource: ResourceType, key: Key) -> AsyncIterator[JsonObject | None]:
-    """The states of one object, None while it does not exist."""
+    """The states of one object, None while it does not exist, or no longer."""
     from moorage.kube.errors import NotFound
 
     try:
         await client.get(resource, key)
     except NotFound:
         yield None
-    async for obj in objects(client, resource, key.namespace):
+    async for obj, exists in objects(client, resource, key.namespace):
         if obj["metadata"]["name"] == key.name:
-            yield obj
+            yield obj if exists else None
