@@ -29,7 +29,7 @@ check: .venv/.ready  ## format, lint, types, import contract, generated files, d
 	@$(PY) tools/cases.py --check && echo "case ids: ok"
 
 bench: .venv/.ready debian  ## ratios against peers, one table
-	@$(UV) pip install -q --python .venv --require-hashes -r locks/bench.txt
+	@$(UV) pip install -q --compile-bytecode --python .venv --require-hashes -r locks/bench.txt
 	@$(PY) -m bench
 
 generate: .venv/.ready  ## write the generated files anew (CRDs, reference, Containerfiles)
@@ -57,6 +57,6 @@ clean:  ## what make made in this checkout
 .venv/.ready: .tools/bin/uv locks/dev.txt pyproject.toml
 	@echo "python environment: installing from locks/dev.txt"
 	@[ -x .venv/bin/python ] || $(UV) venv -q --python "$$(command -v python3)" .venv
-	@$(UV) pip sync -q --python .venv --require-hashes locks/dev.txt
+	@$(UV) pip sync -q --compile-bytecode --python .venv --require-hashes locks/dev.txt
 	@$(UV) pip install -q --python .venv --no-deps -e .
 	@touch $@
