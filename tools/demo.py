@@ -27,7 +27,6 @@ from moorage.core.meta import JsonObject, Key, ResourceType
 from moorage.kube import resources
 from moorage.kube.client import Client
 from moorage.kube.config import load_kubeconfig
-from moorage.kube.errors import NotFound
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples/keystone-ldap"
@@ -119,6 +118,7 @@ class Cloud:
         self.client = client
         self.backend = kind_named("KeystoneIdentityBackend").resource
         self.keystone = kind_named("Keystone").resource
+        self.shown: dict[tuple[ResourceType, Key], dict[str, str]] = {}
 
     async def apply_example(self) -> None:
         """`kubectl apply -f examples/keystone-ldap`."""
@@ -128,15 +128,19 @@ class Cloud:
             await self.client.apply(resource, manifest.object)
             say(f"  applied {manifest.kind} {manifest.object['metadata']['name']}")
 
-    async def follow(self, resource: ResourceType, key: Key, done: Callable[[JsonObject], bool]) -> JsonObject:
-        """Print conditions as they change until `done` holds."""
+    async def follow(self, resource: ResourceType, key: Key, done: Callable[[JsonObject], bool]) -> None:
+        """Print conditions as they change until `done` holds, or until an object that existed is gone."""
         from moorage.cli.waiting import until
 
-        shown: dict[str, str] = {}
+        shown = self.shown.setdefault((resource, key), {})
+        known = False
         async with asyncio.timeout(170):
             async for obj in until(self.client, resource, key):
+                if obj is None and known:
+                    return
                 if obj is None:
                     continue
+                known = True
                 for item in (obj.get("status") or {}).get("conditions") or ():
                     line = f"{item['status']} {item['reason']}"
                     if shown.get(item["type"]) != line:
@@ -144,8 +148,7 @@ class Cloud:
                         note = f": {item['message']}" if item["status"] != "True" and item.get("message") else ""
                         say(f"  {resource.kind} {item['type']}={line}{note}")
                 if done(obj):
-                    return obj
-        raise SystemExit("the watch ended")
+                    return
 
     async def address(self) -> str:
         """Where Keystone answers on this machine."""
@@ -209,8 +212,9 @@ async def show_login(base: str) -> None:
 
 
 async def rollouts(cloud: Cloud) -> int:
-    """Generation of the Keystone Deployment: each rollout raises it by one."""
-    return int((await cloud.client.get(resources.DEPLOYMENTS, Key(SPACE, "keystone")))["metadata"]["generation"])
+    """Revision of the Keystone Deployment: each rollout raises it by one."""
+    live = await cloud.client.get(resources.DEPLOYMENTS, Key(SPACE, "keystone"))
+    return int(live["metadata"]["annotations"]["deployment.kubernetes.io/revision"])
 
 
 async def story(client: Client, directory: Directory) -> None:
@@ -252,7 +256,7 @@ async def story(client: Client, directory: Directory) -> None:
         return
     say("detach: delete the backend (deletionPolicy Delete)")
     await client.delete(cloud.backend, BACKEND)
-    await gone(cloud)
+    await cloud.follow(cloud.backend, BACKEND, lambda _: False)
     keystone = await client.get(resources.DEPLOYMENTS, Key(SPACE, "keystone"))
     volumes = [volume["name"] for volume in keystone["spec"]["template"]["spec"]["volumes"]]
     status, _, _ = await login(base, "fry", "fry")
@@ -263,14 +267,6 @@ async def story(client: Client, directory: Directory) -> None:
 async def touch(cloud: Cloud, note: str) -> None:
     """Wake the backend's controller at once instead of at its next look."""
     await cloud.client.patch(cloud.backend, BACKEND, {"metadata": {"annotations": {"moorage.internal/probe-at": note}}})
-
-
-async def gone(cloud: Cloud) -> None:
-    """Wait until the backend no longer exists."""
-    try:
-        await cloud.follow(cloud.backend, BACKEND, lambda _: False)
-    except (NotFound, SystemExit):
-        return
 
 
 async def main() -> None:
