@@ -5,6 +5,7 @@ Source: apiserver `rest.BeforeCreate`, `rest.BeforeUpdate`; apimachinery `Valida
 
 from __future__ import annotations
 
+import os
 import secrets
 import uuid
 from collections.abc import Callable
@@ -35,8 +36,20 @@ def prepare_create(obj: JsonObject, key: Key, now: str) -> None:
         meta["name"] = base + "".join(secrets.choice(_ALPHABET) for _ in range(5))
     for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
         meta.pop(name, None)
-    meta["uid"] = str(uuid.uuid4())
+    meta["uid"] = new_uid()
     meta["creationTimestamp"] = now
+
+
+_entropy = bytearray()
+
+
+def new_uid() -> str:
+    """A random UUID (version 4); randomness is fetched from the system 4 KiB at a time."""
+    if len(_entropy) < 16:
+        _entropy.extend(os.urandom(4096))
+    taken = bytes(_entropy[-16:])
+    del _entropy[-16:]
+    return str(uuid.UUID(bytes=taken, version=4))
 
 
 def set_namespace(meta: JsonObject, namespace: str) -> None:
