@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from moorage.apiserver import present
 from moorage.apiserver.api import Api
+from moorage.apiserver.codec import negotiate
 from moorage.apiserver.errors import not_found, rv_too_large
 from moorage.apiserver.options import read_version
 from moorage.apiserver.registry import key_of_target
@@ -17,6 +18,7 @@ async def get(api: Api, request: Request, served: ServedType) -> Response:
     Raises:
         StatusError: 404; 504 for a resourceVersion ahead of the server.
     """
+    negotiate(request.headers, request.query)
     version = read_version(request.query.get("resourceVersion", ""))
     if version > api.hub.revision:
         raise rv_too_large(version, api.hub.revision)

@@ -8,7 +8,7 @@ from moorage.apiserver.api import Api
 from moorage.apiserver.create import create
 from moorage.apiserver.delete import delete
 from moorage.apiserver.deletecollection import delete_collection
-from moorage.apiserver.errors import method_not_allowed
+from moorage.apiserver.errors import method_not_allowed, no_such_resource
 from moorage.apiserver.get import get
 from moorage.apiserver.list import list_objects
 from moorage.apiserver.logs import read_log
@@ -51,6 +51,10 @@ async def serve(api: Api, request: Request) -> Response:
     """
     served = api.registry.resolve(request.target)
     target = request.target
+    if request.method == "HEAD":
+        raise method_not_allowed()
+    if "//" in target.path or (served.resource.group in REVIEW_GROUPS and target.name):
+        raise no_such_resource()
     if target.subresource:
         verb = SUBRESOURCES.get(target.subresource, {}).get(target.verb)
     else:
