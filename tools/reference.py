@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
@@ -82,15 +81,13 @@ def _rules(node: dict[str, Any], path: str) -> Iterator[str]:
 
 
 def _words(report: Any) -> Iterator[str]:
-    """Reasons and events, from the enums of the kind's report.py and their docstrings."""
-    import enum
-
-    for name, member in inspect.getmembers(report, inspect.isclass):
-        if not issubclass(member, enum.Enum) or member.__module__ != report.__name__ or name.startswith("_"):
-            continue
-        yield f"## {name}\n"
-        yield f"{inspect.getdoc(member) or ''}\n"
-        yield "\n".join(f"- `{item.value}`" for item in member) + "\n"
+    """Reasons and events, as the kind's report.py declares them."""
+    yield "## Conditions\n"
+    yield "| type | reasons |\n|---|---|"
+    for type_, reasons in report.REASONS.items():
+        yield f"| {type_} | {', '.join(f'`{reason}`' for reason in reasons)} |"
+    yield "\n## Events\n"
+    yield ", ".join(f"`{event}`" for event in dict.fromkeys(report.EVENTS)) + "\n"
 
 
 def _commands() -> Iterator[str]:
@@ -109,10 +106,19 @@ def _commands() -> Iterator[str]:
 
 
 def _metrics() -> Iterator[str]:
-    from moorage.runtime import metrics
+    from prometheus_client.metrics import MetricWrapperBase
 
+    from moorage.keystone.service import metrics as keystone
+    from moorage.runtime.metrics import Metrics
+
+    declared = [*vars(Metrics()).values(), *vars(keystone).values()]
     yield "# Metrics\n"
     yield "| name | type | labels | meaning |\n|---|---|---|---|"
-    for family in metrics.CATALOGUE:
-        labels = ", ".join(f"`{label}`" for label in family.labels)
-        yield f"| `{family.name}` | {family.type} | {labels} | {family.doc} |"
+    for item in declared:
+        if isinstance(item, MetricWrapperBase):
+            family = next(iter(item.describe()))
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            labels = ", ".join(f"`{label}`" for label in item._labelnames)
+            yield f"| `{name}` | {family.type} | {labels} | {family.documentation} |"
+    for name in ("workqueue_unfinished_work_seconds", "workqueue_longest_running_processor_seconds"):
+        yield f"| `{name}` | gauge | `name` | Work in progress, measured when asked. |"

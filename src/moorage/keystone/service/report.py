@@ -30,11 +30,41 @@ REQUIRED: Final = (
 )  # fmt: skip
 """What Ready sums up, causes before what follows from them; the other parts of spec/keystone.md 1.2 do not exist in this release."""
 EXTRA_CONFIG: Final = "ExtraConfigHealthy"
+_KEYS: Final = ("Available", "Rotated", "Invalid")
+REASONS: Final = {
+    "SecretsReady": (
+        "SecretsAvailable", "WaitingForDBCredentials", "WaitingForAdminCredentials", "ConfigError", "ForeignObject",
+        "WriteRefused",
+    ),
+    "FernetKeysReady": ("GeneratingKeys", *(f"FernetKeys{word}" for word in _KEYS)),
+    "CredentialKeysReady": (
+        "GeneratingKeys", *(f"CredentialKeys{word}" for word in _KEYS), "MigratingCredentials",
+        "CredentialMigrationFailed",
+    ),
+    "NetworkPolicyReady": ("NetworkPolicyReady", "NetworkPolicyNotRequired"),
+    "DatabaseReady": ("DatabaseSynced", "DBSyncInProgress", "DBSyncFailed"),
+    "DeploymentReady": ("DeploymentReady", "WaitingForDeployment"),
+    "BootstrapReady": ("BootstrapComplete", "BootstrapInProgress", "BootstrapFailed", "AdminSecretInvalid"),
+    "KeystoneAPIReady": (
+        "APIHealthy", "APIUnhealthy", "EndpointNotReady", "HealthCheckTimeout", "ConnectionFailed", "HealthCheckFailed",
+    ),
+    "TrustFlushReady": ("TrustFlushReady", "TrustFlushNotRequired"),
+    "IdentityBackendsReady": (
+        "IdentityBackendsNotRequired", "AllBackendsProjected", "WaitingForBackends", "WaitingForRollout",
+    ),
+    EXTRA_CONFIG: ("ExtraConfigHealthy", "OwnedKeyOverridden", "UnknownOption"),
+    "Ready": ("AllReady", "NotAllReady"),
+}  # fmt: skip
+"""Every reason by condition type, for the reference."""
 _WARNED: Final = frozenset(
     {"ConfigError", "FernetKeysInvalid", "CredentialKeysInvalid", "CredentialMigrationFailed", "DBSyncFailed",
      "BootstrapFailed", "AdminSecretInvalid", "ForeignObject", "WriteRefused"}
 )  # fmt: skip
 """Reasons that also make a Warning event when they come up: a person is needed, or somebody else's object is in the way."""
+EVENTS: Final = (
+    "IdentityBackendSkipped", "ExtraConfigOwnedKeyOverride", "FernetKeysRotated", "CredentialKeysRotated", *sorted(_WARNED),
+)  # fmt: skip
+"""Every event reason, for the reference."""
 _STEPS: Final = {
     "DBConnectionSecret": "SecretsReady", "Config": "SecretsReady", "Prune": "SecretsReady",
     "FernetKeys": "FernetKeysReady", "CredentialKeys": "CredentialKeysReady", "NetworkPolicy": "NetworkPolicyReady",
