@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import yaml
@@ -19,13 +21,15 @@ def test_reasons_and_events_of_all_cases_are_listed(folder: str, report: ModuleT
     """`REASONS` and `EVENTS` of report.py feed the reference; a case that shows another word found a gap."""
     strange = set()
     for path in (CASES / folder).rglob("want/*.yaml"):
-        shown = yaml.safe_load(path.read_text()) or {}
-        if not isinstance(shown, dict):
-            continue
-        for item in shown.get("conditions") or ():
-            if isinstance(item, dict) and item["reason"] not in report.REASONS.get(item["type"], ()):
-                strange.add(f"{item['type']}={item['reason']} in {path.parent.parent.name}")
-        for event in shown.get("events") or ():
-            if isinstance(event, dict) and event["reason"] not in report.EVENTS:
-                strange.add(f"event {event['reason']} in {path.parent.parent.name}")
+        for shown in yaml.safe_load_all(path.read_text()):
+            strange |= set(_unlisted(shown, report, path.parent.parent.name)) if isinstance(shown, dict) else set()
     assert not strange
+
+
+def _unlisted(shown: dict[str, Any], report: ModuleType, case: str) -> Iterator[str]:
+    for item in shown.get("conditions") or ():
+        if isinstance(item, dict) and item["reason"] not in report.REASONS.get(item["type"], ()):
+            yield f"{item['type']}={item['reason']} in {case}"
+    for event in shown.get("events") or ():
+        if isinstance(event, dict) and event["reason"] not in report.EVENTS:
+            yield f"event {event['reason']} in {case}"
