@@ -49,8 +49,8 @@ def _healthy(url: str) -> bool:
 
 
 @contextmanager
-def etcd(folder: Path) -> Iterator[Etcd]:
-    """Serve an empty etcd from `folder`."""
+def etcd(folder: Path, *, fsync: bool = False) -> Iterator[Etcd]:
+    """Serve an empty etcd from `folder`; `fsync` makes its writes durable, as in production."""
     client, peer = free_port(), free_port()
     url, peer_url = f"http://127.0.0.1:{client}", f"http://127.0.0.1:{peer}"
     argv = [
@@ -59,7 +59,7 @@ def etcd(folder: Path) -> Iterator[Etcd]:
         *("--listen-client-urls", url, "--advertise-client-urls", url),
         *("--listen-peer-urls", peer_url, "--initial-advertise-peer-urls", peer_url),
         *("--initial-cluster", f"default={peer_url}"),
-        "--unsafe-no-fsync",
+        *(() if fsync else ("--unsafe-no-fsync",)),
     ]
     with running(Command("etcd", argv, folder), port=client, ready=lambda: _healthy(url)) as process:
         yield Etcd(url, process)
