@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import ldap3
-
 from tests.real.certificates import Authority
 from tests.real.ports import free_port, holds
 from tests.real.process import Command, Process
@@ -23,6 +22,10 @@ from tests.real.process import Command, Process
 SLAPD, SLAPADD = Path("/usr/sbin/slapd"), Path("/usr/sbin/slapadd")
 ROOT_PASSWORD = "directory-manager"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "keystone-ldap" / "directory.ldif"
+
+CORP = "dc=corp,dc=example,dc=org"
+CORP_READER = f"cn=svc,{CORP}"
+CORP_PASSWORD = "it's $ecret"
 
 CONF = """\
 include /etc/ldap/schema/core.schema
@@ -102,7 +105,9 @@ class Directory:
     def connection(self, dn: str = "", password: str = "") -> ldap3.Connection:
         """A bound connection, the manager's without arguments; raises ldap3's LDAPBindError."""
         server = ldap3.Server("127.0.0.1", self.port, get_info=ldap3.NONE, connect_timeout=5)
-        return ldap3.Connection(server, dn or self.manager, password or ROOT_PASSWORD, auto_bind=True, raise_exceptions=True)
+        return ldap3.Connection(
+            server, dn or self.manager, password or ROOT_PASSWORD, auto_bind=True, raise_exceptions=True
+        )
 
     def set_password(self, dn: str, password: str) -> None:
         """Change the password of an entry as the manager."""
@@ -134,3 +139,26 @@ def slapd(folder: Path, ldif: Path = EXAMPLE, suffix: str = "dc=planetexpress,dc
         yield directory
     finally:
         directory.stop()
+
+
+@contextmanager
+def corp(folder: Path, *, users: int = 3) -> Iterator[Directory]:
+    """A directory below CORP: `users` people u0, u1, ... (password `<uid>-password`) in ou=people, nobody in ou=empty."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tree = folder / "tree.ldif"
+    tree.write_text(_people(users))
+    with slapd(folder, tree, CORP) as directory:
+        yield directory
+
+
+def _people(users: int) -> str:
+    entries = [f"dn: {CORP}\nobjectClass: dcObject\nobjectClass: organization\ndc: corp\no: corp\n"]
+    entries += [f"dn: ou={name},{CORP}\nobjectClass: organizationalUnit\nou: {name}\n" for name in ("people", "empty")]
+    account = f"objectClass: simpleSecurityObject\nobjectClass: organizationalRole\nuserPassword: {CORP_PASSWORD}\n"
+    entries.append(f"dn: {CORP_READER}\n{account}cn: svc\n")
+    person = "objectClass: inetOrgPerson\nsn: x\ncn: x\n"
+    entries += [
+        f"dn: uid=u{number},ou=people,{CORP}\n{person}uid: u{number}\nuserPassword: u{number}-password\n"
+        for number in range(users)
+    ]
+    return "\n".join(entries)

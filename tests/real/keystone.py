@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import URLError
 
+from tests.real.ports import children, free_port
+from tests.real.process import Command, Process, running
+
 import moorage.keystone.service
 from moorage.node.images.rootfs import RootFs
 from moorage.node.images.store import ImageStore, Recipe, default_cache
-from tests.real.ports import children, free_port
-from tests.real.process import Command, Process, running
 
 PASSWORD = "admin-password"
 RECIPE = Path(moorage.keystone.service.__file__).with_name("image")
@@ -62,9 +63,11 @@ class Keystone:
         return self.folder / "etc" / "domains"
 
     def reload(self) -> None:
-        """Start the workers anew, so that they read the domain files again (SIGHUP to the uWSGI master)."""
-        for pid in children(self.process.pid):
-            os.kill(pid, signal.SIGHUP)
+        """Start the workers anew, so that they read the domain files again; returns when none of before is left and it answers."""
+        master = children(self.process.pid)[0]
+        before = set(children(master))
+        os.kill(master, signal.SIGHUP)
+        self.process.wait_until(lambda: not before & set(children(master)) and _answers(self.url), limit=120)
 
 
 def image() -> RootFs:
@@ -98,7 +101,8 @@ def _prepare(sandbox: list[str], folder: Path, url: str) -> None:
                 key.write_bytes(base64.urlsafe_b64encode(os.urandom(32)))
     words = ["bootstrap", "--bootstrap-password", PASSWORD, "--bootstrap-public-url", url]
     words += ["--bootstrap-region-id", "RegionOne"]
-    for command in (["db_sync"], words):
+    known = (folder / "state" / "keystone.db").exists()
+    for command in [] if known else [["db_sync"], words]:
         subprocess.run([*sandbox, "keystone-manage", *command], check=True, capture_output=True)
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.real.directory import CORP, CORP_PASSWORD, CORP_READER, Directory, corp
 from tests.real.ports import free_port
 
 from moorage.core.meta import Key
@@ -20,7 +21,6 @@ from moorage.keystone.backend.ldap import BindCredentials
 from moorage.keystone.backend.seen import Directory as Found
 from moorage.keystone.backend.types import KIND
 
-from .slapd import BASE, BIND_DN, PASSWORD, Directory, slapd
 from .test_admission import changed
 
 KEY = Key("openstack", "corp-ldap")
@@ -32,7 +32,7 @@ BAD = Found("False", "BindFailed", "no")
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Directory]:
     """One directory for all tests of this file."""
-    with slapd(tmp_path_factory.mktemp("slapd")) as running:
+    with corp(tmp_path_factory.mktemp("slapd")) as running:
         yield running
 
 
@@ -42,10 +42,10 @@ def target(served: Directory, **changes: object) -> Target:
         urls=(f"ldap://127.0.0.1:{served.port}",),
         start_tls=False,
         verify=True,
-        ca=served.ca,
-        user=BIND_DN,
-        password=SecretText(PASSWORD),
-        base=f"ou=people,{BASE}",
+        ca=served.authority.pem,
+        user=CORP_READER,
+        password=SecretText(CORP_PASSWORD),
+        base=f"ou=people,{CORP}",
         query="(&(objectClass=inetOrgPerson)(uid=*))",
         subtree=False,
     )
@@ -56,7 +56,7 @@ def target(served: Directory, **changes: object) -> Target:
 @pytest.mark.case("K20")
 def test_a_working_directory_is_told_with_a_sample_of_users(served: Directory) -> None:
     """Plain, STARTTLS and ldaps with the private CA, by address and by a name that only Keystone's network knows."""
-    wanted = Found("True", "DirectoryAnswers", f"bind works and 3 users stand below ou=people,{BASE}")
+    wanted = Found("True", "DirectoryAnswers", f"bind works and 3 users stand below ou=people,{CORP}")
     assert probe(target(served)) == wanted
     assert probe(target(served, start_tls=True)) == wanted
     assert probe(target(served, urls=(f"ldaps://127.0.0.1:{served.tls_port}",))) == wanted
@@ -69,7 +69,7 @@ def test_a_working_directory_is_told_with_a_sample_of_users(served: Directory) -
     ("changes", "reason", "says"),
     [
         ({"password": SecretText("wrong")}, "BindFailed", "invalidCredentials"),
-        ({"base": f"ou=nowhere,{BASE}"}, "BaseDNNotFound", "ou=nowhere"),
+        ({"base": f"ou=nowhere,{CORP}"}, "BaseDNNotFound", "ou=nowhere"),
         ({"query": "(((broken"}, "SearchFailed", ""),
         ({"start_tls": True, "ca": None}, "TLSFailed", ""),
     ],
@@ -81,7 +81,7 @@ def test_each_stage_that_fails_has_its_reason(
     found = probe(target(served, **changes))
     assert (found.status, found.reason) == ("False", reason)
     assert says in found.message
-    assert PASSWORD not in found.message
+    assert CORP_PASSWORD not in found.message
 
 
 @pytest.mark.e2e
@@ -106,14 +106,14 @@ def test_a_dead_address_is_named_and_the_next_one_is_tried(served: Directory) ->
 @pytest.mark.e2e
 def test_an_empty_tree_and_a_single_user_are_told_as_such(served: Directory) -> None:
     """A declared base without users is what people look for."""
-    assert "no users" in probe(target(served, base=f"ou=empty,{BASE}")).message
+    assert "no users" in probe(target(served, base=f"ou=empty,{CORP}")).message
     assert " 1 user stand" in probe(target(served, query="(uid=u1)")).message
 
 
 @pytest.mark.e2e
 def test_many_users_are_not_counted(tmp_path: Path) -> None:
     """The search ends at ten, so a large directory is not read, and the sentence does not change with each user."""
-    with slapd(tmp_path, users=25) as running:
+    with corp(tmp_path, users=25) as running:
         assert "10 or more users" in probe(target(running)).message
 
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import aiohttp
 import pytest
-from tests.keystone.backend.slapd import BASE, BIND_DN, Directory, slapd
-from tests.keystone.backend.slapd import PASSWORD as BIND_PASSWORD
-from tests.keystone.real_keystone import packages, real_keystone
 from tests.keystone.stub_keystone import StubKeystone
+from tests.real.directory import CORP, CORP_PASSWORD, CORP_READER, Directory, corp
+from tests.real.keystone import PASSWORD, Keystone, keystone
 
 from moorage.core.secret import SecretText
 from moorage.keystone.backend import KIND
@@ -25,16 +24,10 @@ pytestmark = pytest.mark.xdist_group("keystone")
 
 
 @pytest.fixture(scope="module")
-def path() -> str:
-    """Where Keystone's packages are."""
-    return packages()
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory, path: str) -> Iterator[str]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keystone]:
     """A real Keystone for the tests of this file."""
-    with real_keystone(tmp_path_factory.mktemp("keystone"), path) as served:
-        yield served.url
+    with keystone(tmp_path_factory.mktemp("keystone")) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +40,9 @@ def kept() -> Tokens:
 async def identity(request: pytest.FixtureRequest) -> AsyncIterator[Identity]:
     """An administrator at either."""
     if request.param == "real":
-        address = request.getfixturevalue("url")
+        login = Login(request.getfixturevalue("served").url, "admin", SecretText(PASSWORD))
         async with aiohttp.ClientSession() as session:
-            yield Identity(
-                session, Login(address, "admin", SecretText("admin-password")), request.getfixturevalue("kept")
-            )
+            yield Identity(session, login, request.getfixturevalue("kept"))
         return
     async with StubKeystone() as stub, aiohttp.ClientSession() as session:
         yield administrator(session, stub.url)
@@ -146,11 +137,11 @@ async def test_a_revoked_token_is_replaced(identity: Identity) -> None:
 
 def backend(directory: Directory) -> dict[str, Any]:
     """A backend with TLS, a private CA and an option that only extraOptions can give."""
-    users = {"treeDN": f"ou=people,{BASE}", "idAttribute": "uid", "nameAttribute": "uid", "filter": "(uid=u*)"}
+    users = {"treeDN": f"ou=people,{CORP}", "idAttribute": "uid", "nameAttribute": "uid", "filter": "(uid=u*)"}
     ldap = {
         "url": f"ldaps://127.0.0.1:{directory.tls_port}",
         "bindCredentialsSecretRef": {"name": "bind"},
-        "suffix": BASE,
+        "suffix": CORP,
         "users": users,
         "tls": {"caBundleSecretRef": {"name": "ca"}},
     }
@@ -160,31 +151,28 @@ def backend(directory: Directory) -> dict[str, Any]:
 
 @pytest.mark.e2e
 @pytest.mark.case("K7", "C12", "B05")
-async def test_a_user_of_the_directory_logs_in_through_the_rendered_file(tmp_path: Path, path: str) -> None:
-    """Domain, file, restart: token for the right password, 401 for the wrong one, users listed; then the domain goes."""
-    id, home, tree = new(), tmp_path / "keystone", tmp_path / "slapd"
-    tree.mkdir()
+async def test_a_user_of_the_directory_logs_in_through_the_rendered_file(tmp_path: Path, served: Keystone) -> None:
+    """Domain, file, new workers: token for the right password, 401 for the wrong one, users listed; then the domain goes."""
+    id = new()
     async with aiohttp.ClientSession() as session:
-        with slapd(tree) as directory:
-            with real_keystone(home, path) as served:
-                await administrator(session, served.url).create_domain("corp", id=id, description=None)
-            bind = {"username": BIND_DN.encode(), "password": f"{BIND_PASSWORD}\n".encode()}
-            found = project(KIND.parse(backend(directory)), bind, {"ca.crt": directory.ca})
+        admin = administrator(session, served.url)
+        await admin.create_domain("corp", id=id, description=None)
+        with corp(tmp_path / "slapd") as directory:
+            bind = {"username": CORP_READER.encode(), "password": f"{CORP_PASSWORD}\n".encode()}
+            found = project(KIND.parse(backend(directory)), bind, {"ca.crt": directory.authority.pem})
             assert isinstance(found, Projected)
             for name, content in found.files.items():
-                mounted = content.replace(b"/etc/keystone/domains", str(served.domains).encode())
-                (served.domains / name).write_bytes(mounted)
-            with real_keystone(home, path) as served:
-                admin = administrator(session, served.url)
-                assert await login(session, served.url, "u1", "u1-password") == 201
-                assert await login(session, served.url, "u1", "wrong") == 401
-                token = (await admin._token()).text.reveal()
-                listing = f"{served.url}/users?domain_id={id}"
-                async with session.get(listing, headers={"X-Auth-Token": token}) as answer:
-                    assert sorted(user["name"] for user in (await answer.json())["users"]) == ["u0", "u1", "u2"]
-                await admin.update_domain(id, {"enabled": False})
-                await admin.delete_domain(id)
-                assert await admin.domain(id) is None
+                (served.domains / name).write_bytes(content)
+            served.reload()
+            assert await login(session, served.url, "u1", "u1-password") == 201
+            assert await login(session, served.url, "u1", "wrong") == 401
+            token = (await admin._token()).text.reveal()
+            listing = f"{served.url}/users?domain_id={id}"
+            async with session.get(listing, headers={"X-Auth-Token": token}) as answer:
+                assert sorted(user["name"] for user in (await answer.json())["users"]) == ["u0", "u1", "u2"]
+            await admin.update_domain(id, {"enabled": False})
+            await admin.delete_domain(id)
+            assert await admin.domain(id) is None
 
 
 async def login(session: aiohttp.ClientSession, url: str, user: str, password: str) -> int:
