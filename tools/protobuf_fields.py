@@ -56,7 +56,7 @@ def load(cache: Path) -> dict[str, Package]:
     return found
 
 
-def resolve(packages: dict[str, Package], home: str, kind: str) -> tuple[str, str]:
+def resolve(home: str, kind: str) -> tuple[str, str]:
     """Package and name of a Go type, aliases followed one step at a time."""
     prefix, _, name = kind.rpartition(".")
     where = ALIASES.get(prefix, prefix) if prefix else home
@@ -72,7 +72,7 @@ def describe(packages: dict[str, Package], home: str, kind: str, wire: str) -> s
         return "[" + describe(packages, home, kind[2:], wire)
     if found := re.fullmatch(r"map\[[\w.]+\](.+)", kind):
         return "{" + describe(packages, home, found[1], "bytes")
-    where, name = resolve(packages, home, kind)
+    where, name = resolve(home, kind)
     if name in SPECIAL:
         return SPECIAL[name]
     package = packages.get(where)
