@@ -124,19 +124,25 @@ CONTROLLERS = (
 
 
 @contextmanager
-def kubernetes(folder: Path, *, extra: tuple[str, ...] = (), controllers: str = CONTROLLERS) -> Iterator[Kubernetes]:
-    """Serve a fresh real API; `extra` are further kube-apiserver flags, `controllers` the controllers to run."""
+def kubernetes(
+    folder: Path, *, extra: tuple[str, ...] = (), controllers: str = CONTROLLERS, fsync: bool = False
+) -> Iterator[Kubernetes]:
+    """Serve a fresh real API; `extra` are further kube-apiserver flags, `controllers` the controllers to run ("": none).
+
+    `fsync`: writes are durable, as in production; tests do without.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     port, manager_port = free_port(), free_port()
     url, token = f"https://127.0.0.1:{port}", USERS["admin"][0]
     kubeconfig = write_kubeconfig(folder / "admin.kubeconfig", url, token)
     untrusting = Kubernetes(url, token, None, kubeconfig, folder)
     with ExitStack() as stack:
-        store = stack.enter_context(etcd(folder))
+        store = stack.enter_context(etcd(folder, fsync=fsync))
         command = _apiserver(folder, store.url, port, extra)
         ready = lambda: _status(port, "/readyz", token, untrusting.trust) == 200  # noqa: E731
         api = stack.enter_context(running(command, port=port, ready=ready))
-        manager = stack.enter_context(
-            running(_controllers(folder, kubeconfig, manager_port, controllers), port=manager_port)
-        )
-        yield Kubernetes(url, token, None, kubeconfig, folder, (store.process, api, manager))
+        processes = (store.process, api)
+        if controllers:
+            command = _controllers(folder, kubeconfig, manager_port, controllers)
+            processes += (stack.enter_context(running(command, port=manager_port)),)
+        yield Kubernetes(url, token, None, kubeconfig, folder, processes)
