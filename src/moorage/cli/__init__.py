@@ -92,4 +92,4 @@ def _explain(error: Exception) -> int:
     sys.stderr.write(f"error: {error}\n")
     if isinstance(error, InputError):
         return 2
-    return 1 if isinstance(error, RefusedError) else 3
+    return 1 if isinstance(error, RefusedError) or getattr(error, "status", 0) == 404 else 3

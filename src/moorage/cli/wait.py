@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +12,7 @@ from moorage.cli.server import Target, kind_named, with_client
 from moorage.core import conditions
 from moorage.core.durations import parse_duration
 from moorage.core.errors import InputError, RefusedError
-from moorage.core.meta import JsonObject, Key
+from moorage.core.meta import JsonObject, Key, ResourceType
 
 if TYPE_CHECKING:
     from moorage.kube.client import Client
@@ -38,32 +39,39 @@ def command(
         raise InputError("--timeout", str(error)) from error
     wanted = kind_named(kind)
 
+    progress = Progress(f"{condition} did not become True within {timeout}")
+
     async def follow(client: Client, where: str) -> None:
-        last = ""
         try:
             async with asyncio.timeout(seconds):
-                last = await _follow(client, wanted.resource, Key(where, name), condition)
+                await _follow(client, wanted.resource, Key(where, name), condition, progress)
         except TimeoutError as error:
-            why = last or f"{condition} did not become True within {timeout}"
-            raise RefusedError(
-                f"{wanted.kind} {where}/{name}", why, "`moorage status` and `moorage tree` show more"
-            ) from error
+            fix = "`moorage status` and `moorage tree` show more"
+            raise RefusedError(f"gave up after {timeout}: {wanted.kind} {where}/{name}", progress.said, fix) from error
 
     with_client(Target(kubeconfig, context, namespace), follow)
 
 
-async def _follow(client: Client, resource: Any, key: Key, condition: str) -> str:
+@dataclass
+class Progress:
+    """What was said last while waiting."""
+
+    said: str
+
+    def tell(self, line: str) -> None:
+        """Print a line that is new."""
+        if line != self.said:
+            typer.echo(line)
+            self.said = line
+
+
+async def _follow(client: Client, resource: ResourceType, key: Key, condition: str, progress: Progress) -> None:
     from moorage.cli.waiting import until
 
-    said = ""
     async for obj in until(client, resource, key):
-        line = f"{key}: does not exist yet" if obj is None else _line(obj, condition)
-        if line != said:
-            typer.echo(line)
-            said = line
+        progress.tell(f"{key}: does not exist" if obj is None else _line(obj, condition))
         if obj is not None and _holds(obj, condition):
-            break
-    return said
+            return
 
 
 def _current(obj: JsonObject) -> bool:
