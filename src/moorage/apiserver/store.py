@@ -76,7 +76,8 @@ class Store:
 
     def __init__(self, path: Path, committed: Committed) -> None:
         self._path, self._committed = path, committed
-        self._queue: queue.SimpleQueue[Record | Callable[[sqlite3.Connection], None] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[list[Record] | Callable[[sqlite3.Connection], None] | None] = queue.SimpleQueue()
+        self._gathered: list[Record] = []
         self._thread: threading.Thread | None = None
         self._reader: sqlite3.Connection | None = None
         self._reading = threading.Lock()
@@ -130,8 +131,18 @@ class Store:
         return connection
 
     def append(self, record: Record) -> None:
-        """Queue a record; `committed` tells when it is durable. Revisions must rise from call to call."""
-        self._queue.put(record)
+        """Queue a record; `committed` tells when it is durable. Revisions must rise from call to call.
+
+        What comes in one turn of the event loop is handed over together: fewer commits, and the writer wakes once.
+        """
+        self._gathered.append(record)
+        if len(self._gathered) == 1:
+            asyncio.get_running_loop().call_soon(self._hand_over)
+
+    def _hand_over(self) -> None:
+        batch, self._gathered = self._gathered, []
+        if batch:
+            self._queue.put(batch)
 
     async def limit_pages(self, pages: int) -> None:
         """Let the file grow to this many pages at most (0: no limit beyond SQLite's own)."""
@@ -200,6 +211,7 @@ class Store:
             else:
                 loop.call_soon_threadsafe(_settle, done, None)
 
+        self._hand_over()
         self._queue.put(job)
         await done
 
@@ -207,9 +219,9 @@ class Store:
         while True:
             item = self._queue.get()
             batch: list[Record] = []
-            while isinstance(item, Record):
-                batch.append(item)
-                if len(batch) == _BATCH or self._queue.empty():
+            while isinstance(item, list):
+                batch += item
+                if len(batch) >= _BATCH or self._queue.empty():
                     break
                 item = self._queue.get()
             if batch:
@@ -217,7 +229,7 @@ class Store:
             if item is None:
                 connection.close()
                 return
-            if not isinstance(item, Record):
+            if not isinstance(item, list):
                 item(connection)
 
     def _commit(self, connection: sqlite3.Connection, batch: list[Record], loop: asyncio.AbstractEventLoop) -> None:
@@ -234,6 +246,7 @@ class Store:
     def close(self) -> None:
         """Write what is queued, stop the writer, close the file."""
         if self._thread is not None:
+            self._hand_over()
             self._queue.put(None)
             self._thread.join()
             self._thread = None
