@@ -5,6 +5,7 @@ CRDs, RBAC, webhook configurations (deploy/), Containerfiles (deploy/images/), t
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -25,7 +26,23 @@ def generated() -> dict[str, str]:
     image = load(ROOT / "src/moorage/keystone/service/image")
     files["deploy/images/keystone/Containerfile"] = containerfile(image)
     files |= {f"docs/reference/{name}": text for name, text in pages().items()}
+    files["docs/walk.md"] = with_lines((ROOT / "docs/walk.md").read_text(encoding="utf-8"))
     return files
+
+
+def with_lines(text: str) -> str:
+    """A page whose links [`symbol`](path#Ln) point to the line where the symbol is defined today."""
+
+    def pointed(link: re.Match[str]) -> str:
+        symbol, path = link[1], link[2]
+        source = (ROOT / "docs" / path).read_text(encoding="utf-8").splitlines()
+        form = re.compile(rf"\s*(?:async def|def|class) {re.escape(symbol)}\b")
+        line = next((number for number, content in enumerate(source, 1) if form.match(content)), None)
+        if line is None:
+            raise SystemExit(f"docs/walk.md: {path} defines no {symbol}; follow the code and mend the page")
+        return f"[`{symbol}`]({path}#L{line})"
+
+    return re.sub(r"\[`(\w+)`\]\(([^)#]+\.py)#L\d+\)", pointed, text)
 
 
 def main() -> int:
