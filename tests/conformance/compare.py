@@ -49,14 +49,19 @@ def _show(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
+def _told(record: Record) -> str:
+    return _show({name: record.facets[name] for name in ("status", "message", "object") if name in record.facets})
+
+
 def _step(case: Case, number: int, real: Record, ours: Record) -> Iterator[Difference]:
     skipped = set(case.steps[number].get("but", []))
     label = f"{number:02d} {real.step}"
     if real.facets.get("status") != ours.facets.get("status"):
-        told = {name: ours.facets.get(name) for name in ("status", "message") if name in ours.facets}
-        want = {name: real.facets.get(name) for name in ("status", "message") if name in real.facets}
         if "status" not in skipped:
-            yield Difference(case.area, case.name, label, "status", _show(want), _show(told))
+            yield Difference(case.area, case.name, label, "status", _told(real), _told(ours))
+        return
+    if ("reason" in real.facets) != ("reason" in ours.facets) and "object" not in skipped:
+        yield Difference(case.area, case.name, label, "form of the answer", _told(real), _told(ours))
         return
     for facet in sorted({*real.facets, *ours.facets} - skipped):
         for path, one, other in _leaves(real.facets.get(facet, ABSENT), ours.facets.get(facet, ABSENT), ""):

@@ -11,6 +11,7 @@ import json
 import ssl
 import threading
 from collections import defaultdict
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -41,11 +42,12 @@ def review_answer(hook: dict[str, Any], request: dict[str, Any]) -> dict[str, An
 
 
 class HookServer:
-    """Serves `/<namespace>/<hook>` on two ports: one with a certificate that `bundle` proves, one with a foreign certificate."""
+    """Serves `/<namespace>/<hook>`, and `programs` (real webhooks by path), on two ports: one with a certificate that `bundle` proves, one with a foreign certificate."""
 
     def __init__(self, folder: Path) -> None:
         self.authority = Authority()
         self.hooks: dict[str, dict[str, Any]] = {}
+        self.programs: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
         self.received: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self._released = threading.Event()
         foreign = Authority("Foreign authority").issue(folder, "foreign")
@@ -85,6 +87,10 @@ class HookServer:
 
     def answer(self, path: str, request: dict[str, Any]) -> tuple[int, str]:
         """HTTP status and body for one review."""
+        if path in self.programs:
+            self.received[path.strip("/")].append(request)
+            review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+            return 200, json.dumps(self.programs[path](review))
         hook = self.hooks.get(path.strip("/"), {"status": 404, "raw": "no such hook"})
         self.received[path.strip("/")].append(request)
         if "turns" in hook:

@@ -13,9 +13,13 @@ _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
 _TIME = re.compile(r"\b20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _FIXED = re.compile(r"\b20(2[0-4]|9\d)-")
 _TOKEN = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+")
-_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?")
+_CERTIFICATE = re.compile(r"(-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?)+")
 _IP = re.compile(r"\b10\.0\.0\.\d+\b(?!/)")
 _AGE = re.compile(r"(?<=\s)(\d+[smh])+(?=\s|$)|<invalid>")
+_PRINTED = re.compile(r'(resourceVersion: |Resource Version: +)"?\d+"?')
+_LONG_TIME = re.compile(r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} 20\d\d \d\d:\d\d:\d\d [+-]\d{4}")
+_DIFFED = re.compile(r"\b20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}")
+_CURRENT = re.compile(r"(?<=, current: )\d+")
 LONG = 3000
 
 
@@ -30,7 +34,7 @@ class Normaliser:
         self._called: dict[str, str] = {}
         self._stems: list[str] = []
 
-    def expect(self, body: Any) -> None:
+    def expect(self, body: Any, raw: str = "") -> None:
         """A request that lets the server choose a name: that name is random wherever it stands from now on."""
         meta = body.get("metadata") if isinstance(body, dict) else None
         if (
@@ -50,7 +54,7 @@ class Normaliser:
         text = _CERTIFICATE.sub("<certificate>", text)
         text = _UUID.sub(lambda m: self._uid(m[0]), text)
         text = _TIME.sub(lambda m: m[0] if _FIXED.match(m[0]) else "<time>", text)
-        text = _IP.sub("<ip>", _TOKEN.sub("<token>", text))
+        text = _CURRENT.sub("<version>", _IP.sub("<ip>", _TOKEN.sub("<token>", text)))
         return text if len(text) <= LONG else f"<{len(text)} characters>"
 
     def _version(self, thing: str, version: str) -> str:
@@ -98,7 +102,9 @@ class Normaliser:
         meta = value.get("metadata")
         if isinstance(meta, dict) and isinstance(meta.get("resourceVersion"), str):
             thing, version = str(meta.get("uid") or meta.get("name") or ""), meta["resourceVersion"]
-            out["metadata"]["resourceVersion"] = self._version(thing, version) if thing else ("<version>" if version else "")
+            out["metadata"]["resourceVersion"] = (
+                self._version(thing, version) if thing else ("<version>" if version else "")
+            )
         if isinstance(meta, dict) and meta.get("continue"):
             out["metadata"]["continue"] = "<continue>"
         if value.get("kind") == "Table":
@@ -114,6 +120,8 @@ class Normaliser:
 
     def terminal(self, text: str) -> str:
         """What a command printed: ages and the width of columns are not compared."""
+        text = _DIFFED.sub("<time>", re.sub(r"/tmp/(LIVE|MERGED)-\d+", r"/tmp/\1", text))
+        text = _PRINTED.sub(lambda m: f"{m[1]}<version>", _LONG_TIME.sub("<time>", text))
         lines = [re.sub(r" {2,}|\t+", "  ", line.rstrip()) for line in _AGE.sub("<age>", self.text(text)).splitlines()]
         return "\n".join(lines)
 

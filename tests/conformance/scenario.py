@@ -10,7 +10,7 @@ A file holds `cases`, each with a sentence (`case`) and `steps`. A case has a na
   hook:  the admission reviews that this webhook has received since it was last asked
   kubectl: arguments; standard input is `input`
 with: body (apiVersion, kind, name are filled in; `exact: true` sends it as it is), raw (text), type, headers, as, groups, token, manager, force,
-  big (path: length), save (name: path), until (status or path: value; asked again until so), at (compare only this part), only (path, key, values:
+  big (path: length), save (name: path), until (status, says, or path: value; asked again until so), at (compare only this part), only (path, key, values:
   keep only these members of a list), but (facets that are not compared), each (one step for every item), expect (status the real server
   must give, guarding the scenario itself).
 """

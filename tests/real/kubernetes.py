@@ -141,7 +141,7 @@ def kubernetes(
         command = _apiserver(folder, store.url, port, extra)
         ready = lambda: _status(port, "/readyz", token, untrusting.trust) == 200  # noqa: E731
         api = stack.enter_context(running(command, port=port, ready=ready))
-        processes = (store.process, api)
+        processes: tuple[Process, ...] = (store.process, api)
         if controllers:
             command = _controllers(folder, kubeconfig, manager_port, controllers)
             processes += (stack.enter_context(running(command, port=manager_port)),)
