@@ -15,7 +15,7 @@ from typing import Any
 from moorage.apiserver.apply.compare import Difference, difference
 from moorage.apiserver.apply.fieldset import FieldSet
 from moorage.apiserver.apply.fitting import misfit_text, misfits
-from moorage.apiserver.apply.managers import APPLY, BEFORE_FIRST_APPLY, UPDATE, Manager, Managers, Owned, encode
+from moorage.apiserver.apply.fieldmanagers import APPLY, BEFORE_FIRST_APPLY, UPDATE, Manager, Managers, Owned, encode
 from moorage.apiserver.apply.ownership import (
     UNOWNED,
     cleaned,
