@@ -8,6 +8,7 @@ it is acknowledged: the store's own code is unchanged, the bench wraps the funct
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import signal
 import sqlite3
@@ -56,4 +57,5 @@ async def _serve(spec: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    gc.set_threshold(20_000)  # as the command `moorage` does
     uvloop.run(_serve(json.loads(sys.argv[1])))
