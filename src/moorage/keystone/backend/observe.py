@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
@@ -100,16 +100,20 @@ def _usable(stored: Sequence[Condition]) -> tuple[bool, str]:
     return True, ""
 
 
-def _data(world: World, namespace: str, name: str) -> Data | None:
-    """The decoded data of a Secret, None when there is none."""
+def _data(world: World, namespace: str, name: str, only: Iterable[str] | None = None) -> Data | None:
+    """The decoded data of a Secret, or these keys of it; None when there is none."""
     secret = world.cache.get(SECRETS, Key(namespace, name))
-    return None if secret is None else decoded(secret)
+    return None if secret is None else decoded(secret, only)
 
 
-def decoded(secret: JsonObject) -> dict[str, bytes]:
-    """Secret data as bytes; a value that is no base64 is left out, as if its key were missing."""
+def decoded(secret: JsonObject, only: Iterable[str] | None = None) -> dict[str, bytes]:
+    """Secret data as bytes; a value that is no base64 is left out, as if its key were missing.
+
+    `only` limits it to these keys: a Secret with the files of many domains is not decoded whole for each of them.
+    """
+    stored = secret.get("data") or {}
     found = {}
-    for key, value in (secret.get("data") or {}).items():
+    for key, value in stored.items() if only is None else [(key, stored[key]) for key in only if key in stored]:
         try:
             found[key] = base64.b64decode(value or "", validate=True)
         except (binascii.Error, ValueError):
@@ -131,7 +135,9 @@ def _mount(world: World, backend: KeystoneIdentityBackend, wanted: Projection) -
     if deployment is None:
         return Mount(exists=False, carries=False, current=False, rolled_out=False)
     secret = _mounted_secret(deployment)
-    data = _data(world, namespace, secret) if secret else {}
+    wanted_files = wanted.files if isinstance(wanted, Projected) else {}
+    names = {conf_key(backend.spec.domain.name), *wanted_files}
+    data = _data(world, namespace, secret, names) if secret else {}
     current = data is not None and isinstance(wanted, Projected) and wanted.stands_in(data)
     carries = data is None or conf_key(backend.spec.domain.name) in data
     return Mount(True, carries, current, rolled_out(deployment))
