@@ -17,7 +17,7 @@ from typing import Any
 from tests.real.process import Command, Process
 
 ROOT = Path(__file__).parents[1]
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
+ENVIRONMENT = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
 
 
 def argv(module: str, spec: Mapping[str, Any]) -> list[str]:
