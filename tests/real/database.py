@@ -24,7 +24,7 @@ class Database(ABC):
 
     folder: Path
     port: int
-    password: str = "first-password"  # noqa: S105 - of the test's own server
+    password: str = "first-password"
     process: Process | None = field(default=None, init=False)
     engine: ClassVar[str] = ""
     stop_signal: ClassVar[int] = 15
