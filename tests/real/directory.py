@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import ldap3
+from ldap3.core.exceptions import LDAPException, LDAPInvalidCredentialsResult
 from tests.real.certificates import Authority
 from tests.real.ports import free_port, holds
 from tests.real.process import Command, Process
@@ -102,12 +103,29 @@ class Directory:
             self.process.stop()
             self.process = None
 
-    def connection(self, dn: str = "", password: str = "") -> ldap3.Connection:
-        """A bound connection, the manager's without arguments; raises ldap3's LDAPBindError."""
+    @contextmanager
+    def connection(self, dn: str = "", password: str = "") -> Iterator[ldap3.Connection]:
+        """A bound connection for the time of a `with`, the manager's without arguments; raises ldap3's LDAPException.
+
+        The socket is closed here: ldap3 leaves it open after a failed bind or connect, and after its own `with`.
+        """
         server = ldap3.Server("127.0.0.1", self.port, get_info=ldap3.NONE, connect_timeout=5)
-        return ldap3.Connection(
-            server, dn or self.manager, password or ROOT_PASSWORD, auto_bind=True, raise_exceptions=True
-        )
+        connection = ldap3.Connection(server, dn or self.manager, password or ROOT_PASSWORD, raise_exceptions=True)
+        try:
+            connection.bind()
+            yield connection
+        finally:
+            connection.strategy.close()
+            if connection.socket:
+                connection.socket.close()
+
+    def takes(self, dn: str, password: str) -> bool:
+        """Whether this login is right; raises LDAPException when nobody answers."""
+        try:
+            with self.connection(dn, password):
+                return True
+        except LDAPInvalidCredentialsResult:
+            return False
 
     def set_password(self, dn: str, password: str) -> None:
         """Change the password of an entry as the manager."""
