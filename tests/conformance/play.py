@@ -50,6 +50,10 @@ class Record:
     facets: Mapping[str, Any]
 
 
+class Unplayable(Exception):
+    """What a case needs before its first step was refused."""
+
+
 class Player:
     """One case on one server."""
 
@@ -101,7 +105,7 @@ class Player:
     def _must(self, method: str, path: str, body: Any) -> None:
         answer = self.wire.ask(Request(method, path, {"Content-Type": "application/json"}, json.dumps(body).encode()))
         if answer.status >= 300:
-            raise AssertionError(f"{self.target.name}: {self.case.id}: {method} {path}: {answer.status} {answer.text}")
+            raise Unplayable(f"{self.target.name}: {self.case.id}: {method} {path}: {answer.status} {answer.text}")
 
     def _install(self, said: dict[str, Any]) -> None:
         manifest = definition(self.case.group, said)
@@ -257,6 +261,14 @@ class Player:
         if "groups" in step.said:
             headers["Impersonate-Group"] = list(step.said["groups"])
         return headers
+
+
+def transcript(case: Case, target: Target) -> list[Record]:
+    """All steps of a case; one record that says so when it cannot even begin."""
+    try:
+        return list(Player(case, target).play())
+    except Unplayable as error:
+        return [Record("before the first step", {"status": 0, "message": str(error)})]
 
 
 def definition(group: str, said: dict[str, Any]) -> dict[str, Any]:

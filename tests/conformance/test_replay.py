@@ -9,7 +9,7 @@ from dataclasses import asdict
 import pytest
 from tests.conformance.compare import compare, recorded
 from tests.conformance.conftest import PROPERTY
-from tests.conformance.play import Player, Target
+from tests.conformance.play import Target, transcript
 from tests.conformance.scenario import Case, areas
 
 CASES = [case for area in areas() for case in area.cases]
@@ -22,7 +22,7 @@ def test_the_embedded_server_answers_as_recorded(
     """No difference that accepted.yaml does not explain."""
     truth = recorded(case)
     assert truth, f"{case.id} has never been recorded; run `make conformance`"
-    found = compare(case, truth, list(Player(case, ours).play()))
+    found = compare(case, truth, transcript(case, ours))
     for difference in found:
         record_property(PROPERTY, json.dumps(asdict(difference)))
     unexplained = [difference for difference in found if not difference.accepted]

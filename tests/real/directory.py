@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import ldap3
-from ldap3.core.exceptions import LDAPException, LDAPInvalidCredentialsResult
+from ldap3.core.exceptions import LDAPInvalidCredentialsResult
 from tests.real.certificates import Authority
 from tests.real.ports import free_port, holds
 from tests.real.process import Command, Process
