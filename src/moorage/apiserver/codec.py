@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from moorage.apiserver import protobuf
-from moorage.apiserver.errors import bad_request, not_acceptable, unsupported_media_type
+from moorage.apiserver.errors import bad_request, no_such_form, not_acceptable, unsupported_media_type
 from moorage.apiserver.hub import encode
 from moorage.core.meta import JsonObject
 
@@ -91,6 +91,9 @@ def decode(body: bytes, content_type: str, what: str, *, binary: bool = True) ->
         raise bad_request(_unrecognized(what, _go_words(error), body)) from error
     if found is None:
         found = {}
+    if binary and isinstance(found, dict) and str(found.get("apiVersion", "")).count("/") > 1:
+        why = f"unexpected GroupVersion string: {found['apiVersion']}"
+        raise bad_request(_unrecognized(what, why, body))
     if not isinstance(found, dict):
         why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {go_type(found)} into Go value of type "
         raise bad_request(_unrecognized(what, why + _TYPE_META, body))
@@ -132,7 +135,8 @@ def go_json_error(error: ValueError) -> str:
         where = "after object key:value pair" if "," in error.msg else "after object key"
     elif "Extra data" in error.msg:
         where = "after top-level value"
-    return f"invalid character {rest[0]!r} {where}"
+    sign = rest[0] if rest[0].isprintable() else f"\\u{ord(rest[0]):04x}"
+    return f"invalid character '{sign}' {where}"
 
 
 def go_type(value: Any) -> str:
@@ -142,16 +146,13 @@ def go_type(value: Any) -> str:
 
 
 def _parse_yaml(body: bytes, seen: Duplicates) -> Any:
-    import yaml
-
-    from moorage.apiserver.yamltext import parse
+    from moorage.core.yamltext import Unreadable, load
 
     try:
-        return parse(body, seen.found)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f"line {mark.line + 1}: " if mark else ""
-        raise ValueError(f"yaml: {line}{getattr(error, 'problem', error)}") from error
+        return load(body, seen.found)
+    except Unreadable as error:
+        line = f"line {error.line}: " if error.line else ""
+        raise ValueError(f"yaml: {line}{error.why}") from error
 
 
 def _parse_protobuf(body: bytes, _: Duplicates) -> Any:
@@ -163,12 +164,13 @@ _PARSERS = {"application/json": parse_json, "application/yaml": _parse_yaml, pro
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form in which a client wants objects."""
+    """The form in which a client wants objects; `listed`: PartialObjectMetadataList, which only fits a list."""
 
     shape: Literal["object", "table", "partial"] = "object"
     version: str = "v1"
     media: str = "application/json"
     pretty: bool = False
+    listed: bool = False
 
     def encode(self, value: JsonObject) -> bytes:
         """The body of an answer in this form."""
@@ -201,19 +203,20 @@ def negotiate(headers: Mapping[str, str], query: Mapping[str, str], *, shapes: b
     accept = headers.get("accept", "")
     if accept in ("", "*/*", "application/json") and "pretty" not in query:
         return _JSON
-    pretty = query.get("pretty", "") in ("true", "1")
+    pretty, readable = query.get("pretty", "") in ("true", "1"), False
     for clause in (accept or "*/*").split(","):
         media, *parameters = [part.strip() for part in clause.split(";")]
         media = {"*/*": READABLE[0], "application/*": READABLE[0], "text/yaml": ""}.get(media, media)
         if media not in READABLE:
             continue
+        readable = True
         asked = dict(part.split("=", 1) for part in parameters if "=" in part)
         if "as" not in asked:
             return Form("object", "v1", media, pretty)
         known = _SHAPES.get(asked["as"])
         if shapes and known and asked.get("g") == "meta.k8s.io" and asked.get("v") in ("v1", "v1beta1"):
-            return Form(known, asked["v"], media, pretty)
-    raise not_acceptable(MEDIA_TYPES)
+            return Form(known, asked["v"], media, pretty, asked["as"].endswith("List"))
+    raise no_such_form(MEDIA_TYPES) if readable else not_acceptable(MEDIA_TYPES)
 
 
 def quoted_warnings(warnings: Sequence[str]) -> list[tuple[str, str]]:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from moorage.core.errors import InputError
+
 
 def command(
     out: Annotated[Path | None, typer.Option("--out", help="Folder to write into; default: standard output.")] = None,
@@ -24,6 +26,9 @@ def command(
         return
     for name, text in files.items():
         target = out / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(str(target), f"cannot be written: {error.strerror}", "Name another folder") from error
         typer.echo(target)

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from moorage.cli.options import Output, OutputOption
+from moorage.cli.server import printable
+from moorage.core.errors import InputError
 
 
 def command(
@@ -24,21 +26,27 @@ def command(
     """
     from moorage.cli import manifests
     from moorage.keystone import ADMISSIONS
-    from moorage.runtime.offline import lint
+    from moorage.runtime.offline import lint, unreadable
 
-    result = lint(
-        [(m.file, m.document, m.object) for m in manifests.read(paths)],
-        [m.object for m in manifests.read(old or ())],
-        ADMISSIONS,
-    )
+    try:
+        result = lint(
+            [(m.file, m.document, m.object) for m in manifests.read(paths)],
+            [m.object for m in manifests.read(old or ())],
+            ADMISSIONS,
+        )
+    except InputError as error:
+        if output is Output.json:
+            typer.echo(json.dumps(unreadable(str(error)), ensure_ascii=False))
+        raise
     if output is Output.json:
         typer.echo(json.dumps(result.to_wire(strict=strict), ensure_ascii=False))
     else:
         for finding in result.findings:
-            where = f"{finding.file}: {finding.kind} {finding.namespace}/{finding.name}"
-            path = f"{finding.path}: " if finding.path else ""
-            typer.echo(f"{where}: {finding.severity}: {path}{finding.message}")
+            where = f"{finding.file}: document {finding.document}: {finding.kind} {finding.namespace}/{finding.name}"
+            typer.echo(printable(f"{where}: {finding.severity}: {finding.message}"))
         errors = sum(1 for finding in result.findings if finding.severity == "error")
         warnings = len(result.findings) - errors
         typer.echo(f"{result.objects} objects checked: {errors} errors, {warnings} warnings")
-    raise typer.Exit(0 if result.valid(strict=strict) else 1)
+        if not result.objects:
+            typer.echo("nothing was checked: there is no object of Moorage's kinds in the input", err=True)
+    raise typer.Exit(0 if result.valid(strict=strict) and (result.objects or not strict) else 1)

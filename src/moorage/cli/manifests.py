@@ -5,16 +5,15 @@ Leaves: objects with the place they came from. An unreadable file is an InputErr
 
 from __future__ import annotations
 
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject, Key
+from moorage.core.yamltext import Unreadable, load_all
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -37,24 +36,8 @@ class Manifest:
         return Key(str(meta.get("namespace") or "default"), str(meta.get("name") or ""))
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML as Kubernetes reads it: times stay text, a key given twice is an error."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=deep)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is given twice", key_node.start_mark)
-            seen.add(key)
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
-        return mapping
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, form) for tag, form in forms if tag != "tag:yaml.org,2002:timestamp"]
-    for first, forms in _Loader.yaml_implicit_resolvers.items()
-}
+_LARGEST = 64 * 1024 * 1024
+"""Bytes that one file may have."""
 
 
 def read(paths: Iterable[str]) -> list[Manifest]:
@@ -79,7 +62,7 @@ def _read_path(path: str) -> Iterator[Manifest]:
         files = [where]
     for file in files:
         try:
-            text = file.read_text(encoding="utf-8")
+            text = _text_of(file)
         except UnicodeDecodeError as error:
             raise InputError(str(file), f"not UTF-8 text at byte {error.start}", "Save the file as UTF-8") from error
         except OSError as error:
@@ -88,30 +71,39 @@ def _read_path(path: str) -> Iterator[Manifest]:
         yield from _read_text(text, str(file))
 
 
+def _text_of(file: Path) -> str:
+    """Raises InputError for what is no regular file of a sensible size."""
+    facts = file.stat()
+    if not stat.S_ISREG(facts.st_mode):
+        raise InputError(str(file), "is not a regular file", "Name a file, a folder, or - for standard input")
+    if facts.st_size > _LARGEST:
+        raise InputError(str(file), f"has {facts.st_size} bytes, at most {_LARGEST} are read", "Split it")
+    return file.read_text(encoding="utf-8")
+
+
 def _read_text(text: str, file: str) -> Iterator[Manifest]:
     number = 0
     try:
-        for document in yaml.load_all(text, Loader=_Loader):
+        for document in load_all(text):
             if document is None:
                 continue
             number += 1
-            for item in _unfold(document, file, number):
+            for item in _unfold(document, f"{file}: document {number}"):
                 yield Manifest(file, number, item)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
-        raise InputError(place, error.problem or "not readable as YAML", "Mend the text at that place") from error
-    except yaml.YAMLError as error:
-        raise InputError(file, f"not readable as YAML: {error}", "Mend the text") from error
+    except Unreadable as error:
+        place = f"{file}:{error.line}:{error.column}" if error.line else file
+        raise InputError(place, error.why, "Mend the text at that place") from error
 
 
-def _unfold(document: object, file: str, number: int) -> Iterator[JsonObject]:
+def _unfold(document: object, place: str) -> Iterator[JsonObject]:
     if not isinstance(document, dict):
-        raise InputError(f"{file}: document {number}", "is not an object", "A manifest starts with apiVersion and kind")
+        raise InputError(place, "is not an object", "A manifest starts with apiVersion and kind")
     if not all(isinstance(document.get(name), str) and document[name] for name in ("apiVersion", "kind")):
-        raise InputError(f"{file}: document {number}", "apiVersion or kind is missing", "Set both as text")
+        raise InputError(place, "apiVersion or kind is missing", "Set both as text")
     if document["kind"].endswith("List") and isinstance(document.get("items"), list):
-        for item in document["items"]:
-            yield from _unfold(item, file, number)
+        for position, item in enumerate(document["items"]):
+            yield from _unfold(item, f"{place}: items[{position}]")
         return
+    if not isinstance(document.get("metadata", {}), dict):
+        raise InputError(place, "metadata is not an object", "Write metadata with at least a name")
     yield document

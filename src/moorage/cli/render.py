@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from moorage.core.errors import InputError
+
 
 def command(
     paths: Annotated[list[str], typer.Argument(help="Files, folders or - for standard input.")],
@@ -41,20 +43,31 @@ def command(
     rendered = render(found.admitted, found.others)
     for child in rendered.children:
         meta = child["metadata"]
-        target = out / meta["namespace"] / child["kind"].lower() / f"{meta['name']}.yaml"
-        _write(target, to_yaml([child]).encode())
+        _write(out, (meta["namespace"], child["kind"].lower(), f"{meta['name']}.yaml"), to_yaml([child]).encode())
     for (namespace, base, key), data in sorted(rendered.files.items()):
-        _write(out / namespace / "files" / base / key, data)
+        _write(out, (namespace, "files", base, key), data)
     for skipped in rendered.skipped:
         typer.echo(f"{skipped.kind} {skipped.key}: skipped: {skipped.why}", err=True)
     typer.echo(f"{out}: {len(rendered.children)} children, {len(rendered.files)} files")
     raise typer.Exit(1 if refused or rendered.skipped else 0)
 
 
-def _write(target: Path, data: bytes) -> None:
-    """Whole or not at all, readable by the owner only: children hold secrets, too."""
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fresh = target.with_name(f".{target.name}.new")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
-    fresh.rename(target)
+def _write(out: Path, parts: tuple[str, ...], data: bytes) -> None:
+    """Whole or not at all, readable by the owner only (children hold secrets), and never outside `out`, through no link.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    target = out.joinpath(*parts)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not target.parent.resolve().is_relative_to(out.resolve()):
+            raise InputError(str(target.parent), "leads outside the folder that --out names", "Remove the link")
+        fresh = target.with_name(f".{target.name}.new")
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as file:
+            file.write(data)
+        fresh.rename(target)
+    except OSError as error:
+        raise InputError(
+            str(target), f"cannot be written: {error.strerror}", "Name another folder with --out"
+        ) from error

@@ -155,11 +155,20 @@ async def states(client: Client, namespace: str) -> list[State]:
     return found
 
 
+def printable(text: str) -> str:
+    """Text for a terminal: control characters and those that turn the direction of writing are shown as escapes."""
+    return "".join(char if char.isprintable() and char not in _TURNING else f"\\u{ord(char):04x}" for char in text)
+
+
+_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
+
+
 def print_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """Columns padded to their widest cell, two blanks apart."""
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     for row in [header, *rows]:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        typer.echo(printable(line).rstrip())
 
 
 def print_json(value: Any) -> None:

@@ -57,6 +57,12 @@ class LintResult:
         return {"valid": self.valid(strict=strict), "objects": self.objects, "findings": rows}
 
 
+def unreadable(why: str) -> JsonObject:
+    """The answer of a call whose input could not be read, in the JSON form of spec/cli.md."""
+    finding = Finding("", 0, "", "", "", "error", "", "Unreadable", why)
+    return LintResult(0, (finding,)).to_wire()
+
+
 @dataclass
 class _World:
     """What stands on the imagined server so far."""
@@ -193,7 +199,8 @@ def _name_errors(key: Key) -> list[FieldError]:
 
     if not key.name:
         return [required("metadata.name", "name or generateName is required")]
-    return [invalid("metadata.name", key.name, text) for text in names.dns1123_subdomain(key.name)]
+    found = [invalid("metadata.name", key.name, text) for text in names.dns1123_subdomain(key.name)]
+    return found + [invalid("metadata.namespace", key.namespace, text) for text in names.dns1123_label(key.namespace)]
 
 
 def _unknown_kind(obj: JsonObject, admissions: Sequence[Admission]) -> str:
