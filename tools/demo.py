@@ -11,6 +11,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,21 @@ from moorage.kube.config import load_kubeconfig
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples/keystone-ldap"
-PORT = 10389
+
+
+def _port() -> int:
+    """10389, as the example says, or a free port when somebody else listens there."""
+    for wanted in (10389, 0):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", wanted))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise SystemExit("no free port on 127.0.0.1")
+
+
+PORT = _port()
 SPACE = "openstack"
 BACKEND = Key(SPACE, "planetexpress")
 START = time.monotonic()
@@ -125,6 +140,8 @@ class Cloud:
         builtin = {"Namespace": resources.NAMESPACES, "Secret": resources.SECRETS}
         for manifest in manifests.read([str(EXAMPLE)]):
             resource = builtin.get(manifest.kind) or kind_named(manifest.kind).resource
+            if manifest.kind == "KeystoneIdentityBackend":
+                manifest.object["spec"]["ldap"]["url"] = f"ldap://127.0.0.1:{PORT}"
             await self.client.apply(resource, manifest.object)
             say(f"  applied {manifest.kind} {manifest.object['metadata']['name']}")
 
@@ -291,7 +308,7 @@ async def main() -> None:
                 ):
                     print(f"  kubectl --kubeconfig {kubeconfig} -n {SPACE} {line}")
                 await asyncio.Event().wait()
-            say("stop one-machine mode")
+            say("stop one-machine mode: Keystone finishes what it is doing, its workers get their grace")
     finally:
         directory.stop()
         shutil.rmtree(folder, ignore_errors=True)
