@@ -10,7 +10,7 @@ import re
 from typing import Any, Final
 
 from .fielderror import format_value
-from .gopattern import compile_pattern
+from .gopattern import BadPattern, Pattern, compile_pattern
 
 _UPPER: Final = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _LOWER: Final = {upper: lower for lower, upper in _UPPER.items()}
@@ -78,10 +78,10 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     return found if limit < 0 else found[:limit]
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compiled(pattern: str) -> Pattern:
     try:
         return compile_pattern(pattern)
-    except re.error as error:
+    except BadPattern as error:
         raise ValueError(f"Illegal regex: {error}") from None
 
 

@@ -6,7 +6,6 @@ Source: Kubernetes documentation, "Specifying a structural schema"; recorded fro
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,7 +13,7 @@ from typing import Any, Final
 from moorage.core.meta import JsonObject
 
 from .fielderror import FieldError, forbidden, invalid, not_supported, required
-from .gopattern import compile_pattern
+from .gopattern import BadPattern, compile_pattern
 
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 _UNSUPPORTED: Final = ("$ref", "definitions", "patternProperties", "dependencies", "id", "$schema", "additionalItems")
@@ -128,15 +127,9 @@ def _keyword_errors(at: _At) -> Iterator[FieldError]:
 
 
 def _pattern_problem(pattern: str) -> str:
-    if found := re.search(r"\(\?(?:[=!]|<[=!])", pattern):
-        return f"invalid or unsupported Perl syntax: `{found[0]}`"
     try:
         compile_pattern(pattern)
-    except re.error as error:
-        if "unterminated character set" in str(error):
-            return f"missing closing ]: `{pattern[error.pos or 0 :]}`"
-        if "missing )" in str(error):
-            return f"missing closing ): `{pattern}`"
+    except BadPattern as error:
         return str(error)
     return ""
 

@@ -85,7 +85,7 @@ def _visit_object(node: Node, value: dict[str, Any], path: Path, walk: _Walk, re
                 _visit(child, item, (path, key), walk)
         elif not opaque and not (resource and key in _TYPE_META):
             gone.append(key)
-    walk.found += (path_text((path, key)) for key in gone)
+            walk.found.append(path_text((path, key)))
     if walk.drop:
         for key in gone:
             del value[key]
