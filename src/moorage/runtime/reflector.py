@@ -42,7 +42,7 @@ class Reflector:
         self._client = client
         self._scope = scope(resource, namespace, labels=labels, fields=fields)
         self._objects: dict[Key, JsonObject] = {}
-        self._namespaces: dict[str, dict[Key, None]] = {}
+        self._namespaces: dict[str, dict[Key, JsonObject]] = {}
         self._indices: dict[str, _Index] = {}
         self._listeners: list[Listener] = []
         self._passed = 0
@@ -65,7 +65,7 @@ class Reflector:
             return tuple(self._objects[key] for key in keys if namespace is None or key.namespace == namespace)
         if namespace is None:
             return tuple(self._objects.values())
-        return tuple(self._objects[key] for key in self._namespaces.get(namespace, ()))
+        return tuple(self._namespaces.get(namespace, {}).values())
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -193,7 +193,7 @@ class Reflector:
         obj = _slim(obj)
         old = self._objects.get(key)
         self._objects[key] = obj
-        self._namespaces.setdefault(key.namespace, {})[key] = None
+        self._namespaces.setdefault(key.namespace, {})[key] = obj
         for index in self._indices.values():
             index.replace(key, old, obj)
         self._tell(old, obj)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from moorage.core.meta import JsonObject, is_terminating
+from moorage.core.meta import JsonObject
 from moorage.schema.fielderror import FieldError, duplicate, invalid
 
 from .finding import Finding
@@ -37,22 +37,24 @@ def others(obj: JsonObject, candidates: Sequence[JsonObject]) -> Iterator[JsonOb
     """The backends of the same Keystone that are neither this one nor on their way out."""
     keystone, name = obj["spec"]["keystoneRef"]["name"], obj["metadata"].get("name")
     for other in candidates:
-        same = other["spec"]["keystoneRef"]["name"] == keystone
-        if same and other["metadata"]["name"] != name and not is_terminating(other):
-            yield other
+        if other["spec"]["keystoneRef"]["name"] == keystone:
+            meta = other["metadata"]
+            if meta["name"] != name and not meta.get("deletionTimestamp"):
+                yield other
 
 
 def check(backend: KeystoneIdentityBackend, found: Iterator[JsonObject]) -> Iterator[Finding]:
     """All collisions of one backend with its siblings."""
     mine = _facts(backend.metadata.name, backend.spec)
+    wanted, is_ldap = mine.domain.lower(), mine.type == "LDAP"
     ldap_domains: dict[str, str] = {}
     for other in found:
         domain: str = other["spec"]["domain"]["name"].lower()
-        if domain == mine.domain.lower():
+        if domain == wanted:
             owner = other["metadata"]["name"]
             detail = f"domain name collides with backend {owner} of the same Keystone (letter case does not count)"
             yield duplicate("spec.domain.name", mine.domain, detail)
-        if mine.type == "LDAP":
+        if is_ldap:
             continue
         if other["spec"]["type"] == "LDAP":
             ldap_domains[domain] = other["metadata"]["name"]
