@@ -162,7 +162,7 @@ def _judge(request: JsonObject, admission: Admission, siblings: Siblings, now: d
 def _others(obj: JsonObject, request: JsonObject, admission: Admission, siblings: Siblings) -> tuple[JsonObject, ...]:
     namespace, name = request.get("namespace", ""), request.get("name") or obj["metadata"].get("name", "")
     found = siblings(admission.kind.resource, namespace)
-    return tuple(item for item in found if item["metadata"].get("name") != name)
+    return tuple([item for item in found if item["metadata"].get("name") != name])
 
 
 _POSITION = re.compile(r"\[\d+\]")

@@ -7,7 +7,7 @@ siblings do not count. Source: seed 000, webhook rules; spec/keystone.md 2.4 "si
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,17 +33,19 @@ class Sibling:
     introspects: bool
 
 
-def others(obj: JsonObject, candidates: Sequence[JsonObject]) -> Iterator[JsonObject]:
+def others(obj: JsonObject, candidates: Sequence[JsonObject]) -> list[JsonObject]:
     """The backends of the same Keystone that are neither this one nor on their way out."""
     keystone, name = obj["spec"]["keystoneRef"]["name"], obj["metadata"].get("name")
-    for other in candidates:
-        if other["spec"]["keystoneRef"]["name"] == keystone:
-            meta = other["metadata"]
-            if meta["name"] != name and not meta.get("deletionTimestamp"):
-                yield other
+    return [
+        other
+        for other in candidates
+        if other["spec"]["keystoneRef"]["name"] == keystone
+        and (meta := other["metadata"])["name"] != name
+        and not meta.get("deletionTimestamp")
+    ]
 
 
-def check(backend: KeystoneIdentityBackend, found: Iterator[JsonObject]) -> Iterator[Finding]:
+def check(backend: KeystoneIdentityBackend, found: Iterable[JsonObject]) -> Iterator[Finding]:
     """All collisions of one backend with its siblings."""
     mine = _facts(backend.metadata.name, backend.spec)
     wanted, is_ldap = mine.domain.lower(), mine.type == "LDAP"
