@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -39,7 +40,7 @@ def main() -> None:
         rows += _asked(name, plan, given.scratch)
     sys.stdout.write(f"\n{plain(rows)}\n")
     if given.write or (not given.questions and given.scale == 1):
-        DOCUMENT.write_text(document(rows))
+        DOCUMENT.write_text(document(rows, given.questions or QUESTIONS))
         sys.stdout.write(f"\nwritten to {DOCUMENT}\n")
 
 
@@ -76,16 +77,31 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def document(rows: list[Row]) -> str:
+def document(rows: list[Row], asked: Iterable[str]) -> str:
     """docs/benchmarks.md."""
     facts = "\n".join(f"- {line}" for line in machine.facts(Path(tempfile.gettempdir())))
-    return (
-        "# Benchmarks\n\n"
-        "Ratios and counts, not promises: both sides ran on the same machine in the same run, in turn, several times; the table "
-        "quotes medians (of ratios: the median of the pairs). `make bench` measures again and writes this file.\n\n"
-        f"{facts}\n- Command: `python -m bench {' '.join(sys.argv[1:])}`".rstrip(" `")
-        + f"`\n- Date: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n\n{markdown(rows)}\n"
-    )
+    command = " ".join(["python -m bench", *sys.argv[1:]])
+    return f"""# Benchmarks
+
+Ratios and counts, not promises. Both sides ran on the same machine in the same run, in turn, several times; the table quotes medians
+(of ratios: the median of the pairs). `make bench` measures again and writes this file.
+
+{facts}
+- Command: `{command}`
+- Date: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC
+
+{markdown(rows)}
+
+## What is measured
+
+{chr(10).join(_explained(name) for name in asked)}
+"""
+
+
+def _explained(name: str) -> str:
+    """A question in the words of its module."""
+    text = " ".join((import_module(f"bench.{name}").__doc__ or "").split())
+    return f"- [`bench/{name}.py`](../bench/{name}.py) {text}"
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -35,13 +35,20 @@ def facts(folder: Path) -> list[str]:
     )
     memory = int(next(line for line in _lines("/proc/meminfo") if line.startswith("MemTotal")).split()[1]) / 1024**2
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    packages = ", ".join(f"{name} {version(name)}" for name in ("aiohttp", "uvicorn", "uvloop", "pydantic", "kopf"))
+    packages = ", ".join(f"{name} {_version(name)}" for name in ("aiohttp", "uvicorn", "uvloop", "pydantic", "kopf"))
     return [
         f"Machine: {os.cpu_count()} cores of {model}, {memory:.0f} GiB, {platform.system()} {platform.release()}, "
         f"{_filesystem(folder)}; load at the end {load} (1, 5, 15 minutes)",
         f"Versions: moorage {version('moorage')} ({_commit()}), Python {platform.python_version()}, {packages}",
         "Peers: kube-apiserver 1.36.3 with etcd 3.5.21 (fsync on, same disk), kopf",
     ]
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "(elsewhere)"
 
 
 def _lines(path: str) -> list[str]:
