@@ -181,3 +181,67 @@ def test_a_server_that_does_not_answer_is_exit_3(moorage: Run, tmp_path) -> None
     done = moorage("status", "--kubeconfig", "kc")
     assert (done.returncode, done.stderr.count("\n")) == (3, 1)
     assert "127.0.0.1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "args", [("explain", "Keystone.spec"), ("crds",), ("version",), ("render", EXAMPLE, "--out", "o")]
+)
+def test_results_are_printed_for_programs_too(moorage: Run, args: tuple[object, ...]) -> None:
+    """One JSON document on standard output."""
+    done = moorage(*args, "--output", "json")
+    assert done.returncode == 0
+    assert isinstance(json.loads(done.stdout), dict)
+
+
+def test_unreadable_input_is_json_too_when_asked(moorage: Run) -> None:
+    """A program that reads standard output is not left with nothing."""
+    done = moorage("lint", "-", "-o", "json", given="a: b: c")
+    assert (done.returncode, json.loads(done.stdout)["valid"]) == (2, False)
+
+
+@pytest.mark.parametrize("namespace", ["../../escaped", "UPPER", "a" * 64])
+def test_a_namespace_that_is_no_name_is_refused(moorage: Run, namespace: str, tmp_path) -> None:
+    """lint says what the API server says; render writes nothing outside its folder."""
+    given = yaml.safe_dump({**BACKEND, "metadata": {"name": "x", "namespace": namespace}})
+    done = moorage("lint", "-", given=given)
+    assert done.returncode == 1
+    assert "metadata.namespace: Invalid value" in done.stdout
+    assert moorage("render", "-", "--out", "deep/er", given=given).returncode == 1
+    assert not (tmp_path / "escaped").exists()
+
+
+def test_render_follows_no_link_out_of_its_folder(moorage: Run, tmp_path) -> None:
+    """A link planted in the folder is named, nothing is written through it."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/openstack").symlink_to(tmp_path / "elsewhere")
+    done = moorage("render", EXAMPLE, "--out", "out")
+    assert done.returncode == 2
+    assert not list((tmp_path / "elsewhere").rglob("*.yaml"))
+
+
+@pytest.mark.case("A2")
+@pytest.mark.parametrize("text", ["a\u0007b", "a\nb", "a\u2028b"])
+def test_a_description_holds_no_control_character(moorage: Run, text: str) -> None:
+    """It goes to Keystone and to every page that shows the domain."""
+    done = moorage("lint", "-", given=changed(domain={"name": "x", "description": text}))
+    assert done.returncode == 1
+    assert "spec.domain.description: Invalid value" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("ldap://", "names no host"),
+        ("ldap://u:geheim@h", "user information"),
+        ("ldap://h:99999", "no port between"),
+        ("ldap://a ldap://b", "a blank"),
+        ("ldap://h/dc=x", "more than scheme"),
+    ],
+)
+def test_an_address_that_will_hardly_work_is_warned_about(moorage: Run, url: str, why: str) -> None:
+    """The seed fixes the scheme only; the warning does not repeat the address, which may hold a password."""
+    done = moorage("lint", "-", given=changed(ldap={**BACKEND["spec"]["ldap"], "url": url}))
+    assert done.returncode == 0
+    assert why in done.stdout
+    assert "geheim" not in done.stdout

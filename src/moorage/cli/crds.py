@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
+from moorage.cli.options import Output, OutputOption
+from moorage.cli.server import print_json
 from moorage.core.errors import InputError
 
 
 def command(
     out: Annotated[Path | None, typer.Option("--out", help="Folder to write into; default: standard output.")] = None,
+    output: OutputOption = Output.text,
 ) -> None:
     """Print the CRDs, RBAC and webhook configurations that belong to this version.
 
@@ -21,6 +24,12 @@ def command(
     from moorage.runtime.install import manifest_files
 
     files = manifest_files(KINDS, ADMISSIONS, RULES)
+    if output is Output.json:
+        import yaml
+
+        items = [item for text in files.values() for item in yaml.safe_load_all(text)]
+        print_json({"apiVersion": "v1", "kind": "List", "items": items})
+        return
     if out is None:
         typer.echo("---\n".join(files.values()), nl=False)
         return

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moorage.cli.options import ContextOption, KubeconfigOption, NamespaceOption
-from moorage.cli.server import Target, with_client
+from moorage.cli.options import ContextOption, KubeconfigOption, NamespaceOption, Output, OutputOption
+from moorage.cli.server import Target, print_json, printable, with_client
 from moorage.core.digest import json_digest
 from moorage.core.meta import JsonObject, ResourceType
 
@@ -22,6 +22,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 def command(
     paths: Annotated[list[str], typer.Argument(help="Files, folders or - for standard input.")],
+    output: OutputOption = Output.text,
     namespace: NamespaceOption = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
@@ -40,8 +41,11 @@ def command(
         return await _compare(client, where, found)
 
     lines = with_client(Target(kubeconfig, context, namespace), compare)
-    for line in lines:
-        typer.echo(line)
+    if output is Output.json:
+        print_json({"changed": bool(lines), "diff": lines})
+    else:
+        for line in lines:
+            typer.echo(printable(line))
     raise typer.Exit(1 if lines else 0)
 
 

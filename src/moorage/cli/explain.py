@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from moorage.cli.server import kind_named
+from moorage.cli.options import Output, OutputOption
+from moorage.cli.server import kind_named, print_json
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject
 
@@ -27,6 +30,7 @@ _BOUNDS = {
 
 def command(
     path: Annotated[str, typer.Argument(help="KIND or KIND.field.path, such as Keystone.spec.database.")],
+    output: OutputOption = Output.text,
 ) -> None:
     """Explain a kind or a field: type, default, bounds, meaning, the rules that name it, an example.
 
@@ -35,14 +39,26 @@ def command(
     name, *fields = path.split(".")
     kind = kind_named(name)
     schema = kind.schema()
+    if output is Output.json:
+        print_json({"path": path, "schema": find(kind.kind, schema, fields).node})
+        return
     typer.echo("\n".join(describe(kind.kind, schema, fields)))
 
 
-def describe(kind: str, schema: JsonObject, fields: list[str]) -> list[str]:
-    """The lines that explain `fields` of a kind's schema.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A field's schema, the CEL rules on the way to it, whether it is required."""
+
+    node: JsonObject
+    rules: list[JsonObject]
+    required: bool
+
+
+def find(kind: str, schema: JsonObject, fields: list[str]) -> Found:
+    """The field of a kind's schema.
 
     Raises:
-        InputError: a field does not exist; the message names the fields that do.
+        InputError: it does not exist; the message names the fields that do.
     """
     node, rules, required = schema, _rules(schema), False
     for depth, field in enumerate(fields):
@@ -54,14 +70,49 @@ def describe(kind: str, schema: JsonObject, fields: list[str]) -> list[str]:
         required = field in (node.get("required") or ())
         rules = [*rules, *_rules(known[field])]
         node = known[field]
+    return Found(node, rules, required)
+
+
+def describe(kind: str, schema: JsonObject, fields: list[str]) -> list[str]:
+    """The lines that explain `fields` of a kind's schema; raises as `find` does."""
+    found = find(kind, schema, fields)
+    node = found.node
     lines = [".".join([kind, *fields]), ""]
     lines += _meaning(node)
-    lines += ["", f"type:     {_type(node)}", f"required: {'yes' if required else 'no'}"]
+    lines += ["", f"type:     {_type(node)}", f"required: {'yes' if found.required else 'no'}"]
     lines += list(_facts(node))
-    named = [rule for rule in rules if not fields or _names(rule, fields[-1])]
+    named = [rule for rule in found.rules if not fields or _names(rule, fields[-1])]
     lines += ["rules:", *(f"  {rule.get('message') or rule['rule']}" for rule in named)] if named else []
+    lines += ["example:", *_example(fields, node)] if fields else []
     lines += list(_fields(node))
     return lines
+
+
+def _example(fields: list[str], node: JsonObject) -> list[str]:
+    """The field where it stands in a manifest, with a value that its bounds admit."""
+    *parents, last = fields
+    lines = [f"  {'  ' * depth}{name}:" for depth, name in enumerate(parents)]
+    return [*lines, f"  {'  ' * len(parents)}{last}: {_value(node)}"]
+
+
+def _value(node: JsonObject) -> str:
+    if "example" in node:
+        return str(node["example"])
+    if "default" in node:
+        return json.dumps(node["default"])
+    if "enum" in node:
+        return str(node["enum"][0])
+    match node.get("type"):
+        case "boolean":
+            return "true"
+        case "integer":
+            return str(node.get("minimum", 1))
+        case "array":
+            return "[...]"
+        case "object":
+            return "{...}"
+        case _:
+            return "..."
 
 
 def _meaning(node: JsonObject) -> list[str]:
@@ -83,8 +134,6 @@ def _facts(node: JsonObject) -> Iterator[str]:
     bounds = [text.format(node[name]) for name, text in _BOUNDS.items() if name in node]
     if bounds:
         yield f"bounds:   {'; '.join(bounds)}"
-    if "example" in node:
-        yield f"example:  {node['example']}"
 
 
 def _rules(node: JsonObject) -> list[JsonObject]:

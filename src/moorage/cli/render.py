@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from moorage.cli.options import Output
+from moorage.cli.server import print_json
 from moorage.core.errors import InputError
 
 
@@ -20,6 +22,7 @@ def command(
             "--document", metavar="URL=FILE", help="A file that stands for a document the operator would fetch."
         ),
     ] = None,
+    output: OutputOption = Output.text,
 ) -> None:
     """Write what the controllers would project from these files. Needs no server.
 
@@ -48,7 +51,14 @@ def command(
         _write(out, (namespace, "files", base, key), data)
     for skipped in rendered.skipped:
         typer.echo(f"{skipped.kind} {skipped.key}: skipped: {skipped.why}", err=True)
-    typer.echo(f"{out}: {len(rendered.children)} children, {len(rendered.files)} files")
+    if output is Output.json:
+        skips = [
+            {"kind": s.kind, "namespace": s.key.namespace, "name": s.key.name, "why": s.why} for s in rendered.skipped
+        ]
+        names = sorted("/".join((namespace, "files", base, key)) for namespace, base, key in rendered.files)
+        print_json({"out": str(out), "children": len(rendered.children), "files": names, "skipped": skips})
+    else:
+        typer.echo(f"{out}: {len(rendered.children)} children, {len(rendered.files)} files")
     raise typer.Exit(1 if refused or rendered.skipped else 0)
 
 

@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moorage.cli.options import AllNamespacesOption, ContextOption, KubeconfigOption, NamespaceOption
-from moorage.cli.server import Target, states, with_client
+from moorage.cli.options import (
+    AllNamespacesOption,
+    ContextOption,
+    KubeconfigOption,
+    NamespaceOption,
+    Output,
+    OutputOption,
+)
+from moorage.cli.server import Target, print_json, states, with_client
 from moorage.core.meta import JsonObject, ResourceType
 
 if TYPE_CHECKING:
@@ -30,6 +37,7 @@ _LONG = re.compile(r"\b[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,
 
 def command(
     out: Annotated[Path, typer.Option("--out", help="The archive to write.")] = Path("moorage-support.tar.gz"),
+    output: OutputOption = Output.text,
     namespace: NamespaceOption = None,
     everywhere: AllNamespacesOption = False,
     kubeconfig: KubeconfigOption = None,
@@ -47,7 +55,10 @@ def command(
             entry.size, entry.mtime, entry.mode = len(data), int(time.time()), 0o600
             archive.addfile(entry, io.BytesIO(data))
     out.chmod(0o600)
-    typer.echo(f"{out}: {len(files)} files")
+    if output is Output.json:
+        print_json({"archive": str(out), "files": sorted(files)})
+    else:
+        typer.echo(f"{out}: {len(files)} files")
 
 
 def redact(text: str) -> str:

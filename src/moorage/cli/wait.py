@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from moorage.cli.options import ContextOption, KubeconfigOption, NamespaceOption
-from moorage.cli.server import Target, kind_named, with_client
+from moorage.cli.options import ContextOption, KubeconfigOption, NamespaceOption, Output, OutputOption
+from moorage.cli.server import Target, kind_named, print_json, printable, state_of, with_client
 from moorage.core import conditions
 from moorage.core.durations import parse_duration
 from moorage.core.errors import InputError, RefusedError
@@ -23,6 +23,7 @@ def command(
     name: Annotated[str, typer.Argument(help="Name of the resource.")],
     condition: Annotated[str, typer.Option("--for", help="Condition that must become True.")] = "Ready",
     timeout: Annotated[str, typer.Option("--timeout", help="How long to wait, such as 90s or 5m.")] = "5m",
+    output: OutputOption = Output.text,
     namespace: NamespaceOption = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
@@ -39,7 +40,7 @@ def command(
         raise InputError("--timeout", str(error)) from error
     wanted = kind_named(kind)
 
-    progress = Progress(f"{condition} did not become True within {timeout}")
+    progress = Progress(f"{condition} did not become True within {timeout}", quiet=output is Output.json)
 
     async def follow(client: Client, where: str) -> None:
         try:
@@ -50,25 +51,31 @@ def command(
             raise RefusedError(f"gave up after {timeout}: {wanted.kind} {where}/{name}", progress.said, fix) from error
 
     with_client(Target(kubeconfig, context, namespace), follow)
+    if output is Output.json and progress.last is not None:
+        print_json(state_of(progress.last).to_wire())
 
 
 @dataclass
 class Progress:
-    """What was said last while waiting."""
+    """What was said and seen last while waiting; `quiet` only remembers."""
 
     said: str
+    quiet: bool = False
+    last: JsonObject | None = None
 
     def tell(self, line: str) -> None:
         """Print a line that is new."""
         if line != self.said:
-            typer.echo(line)
             self.said = line
+            if not self.quiet:
+                typer.echo(printable(line))
 
 
 async def _follow(client: Client, resource: ResourceType, key: Key, condition: str, progress: Progress) -> None:
     from moorage.cli.waiting import until
 
     async for obj in until(client, resource, key):
+        progress.last = obj
         progress.tell(f"{key}: does not exist" if obj is None else _line(obj, condition))
         if obj is not None and _holds(obj, condition):
             return
@@ -84,8 +91,6 @@ def _holds(obj: JsonObject, condition: str) -> bool:
 
 
 def _line(obj: JsonObject, condition: str) -> str:
-    from moorage.cli.server import state_of
-
     state = state_of(obj)
     if _holds(obj, condition):
         return f"{state.namespace}/{state.name}: {condition}"

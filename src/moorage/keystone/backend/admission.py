@@ -19,7 +19,7 @@ from moorage.schema.fielderror import FieldError, forbidden, internal, invalid, 
 from moorage.schema.review import Admission, Review, Verdict, verdict
 
 from . import ldap, mapping, oidc, saml, siblings
-from .finding import Finding
+from .finding import Finding, control_characters
 from .types import KIND, Spec
 
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -97,6 +97,7 @@ def _shape(spec: Spec) -> Iterator[FieldError]:
     if spec.domain.name.lower() == "default":
         detail = "the Default domain must never be backed by an external identity backend"
         yield invalid("spec.domain.name", spec.domain.name, detail)
+    yield from control_characters("spec.domain.description", spec.domain.description)
     yield from _union(spec)
     if spec.type == "LDAP" and (spec.mappings or spec.groups):
         field = "mappings" if spec.mappings else "groups"

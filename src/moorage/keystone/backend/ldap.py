@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import urlsplit
 
-from moorage.schema.fielderror import FieldError, invalid, required
+from moorage.schema.fielderror import invalid, required
 from moorage.schema.model import Model
 
 from .finding import Finding, control_characters, fixed_keys, shown
@@ -117,9 +118,34 @@ def check(spec: Spec) -> Iterator[Finding]:
     yield from _check_extra(spec.ldap, spec.extra_options or {})
 
 
-def _check_url(url: str) -> Iterator[FieldError]:
-    if not all(part.strip().startswith(("ldap://", "ldaps://")) for part in url.split(",")):
+def _check_url(url: str) -> Iterator[Finding]:
+    """Every address of the list. The seed fixes only the scheme, so what cannot work is a warning, named without the address:
+    it may hold a password."""
+    addresses = [part.strip() for part in url.split(",")]
+    if not all(part.startswith(("ldap://", "ldaps://")) for part in addresses):
         yield invalid("spec.ldap.url", url, "each address must start with ldap:// or ldaps://")
+        return
+    for number, address in enumerate(addresses, 1):
+        if why := _doubt(address):
+            yield f"spec.ldap.url: address {number} {why}"
+
+
+def _doubt(address: str) -> str:
+    """Why an address will hardly work, or nothing."""
+    if any(char.isspace() for char in address):
+        return "holds a blank: separate addresses by commas"
+    try:
+        parts = urlsplit(address)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return "has no port between 0 and 65535, or a host that cannot be read"
+    if "@" in parts.netloc:
+        return (
+            "holds user information: it is not used, and everybody who reads this resource sees it; use the bind Secret"
+        )
+    if not host:
+        return "names no host"
+    return "holds more than scheme, host and port: the rest is not used" if parts.path.strip("/") or parts.query else ""
 
 
 def _check_extra(ldap: Ldap, extra: Mapping[str, str]) -> Iterator[Finding]:
