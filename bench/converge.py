@@ -54,7 +54,8 @@ class Scene:
 
 def measure(plan: Plan) -> list[Row]:
     """One question, two sides."""
-    count, rates = plan.count(2000), {side: [] for side in SIDES}
+    count = plan.count(2000)
+    rates: dict[str, list[float]] = {side: [] for side in SIDES}
     for round_ in range(max(2, plan.repetitions - 2)):
         found = _repetition(plan, plan.folder / f"round-{round_}", count, SIDES if round_ % 2 else SIDES[::-1])
         for side in SIDES:
