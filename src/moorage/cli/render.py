@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from moorage.cli.options import Output
+from moorage.cli.options import Output, OutputOption
 from moorage.cli.server import print_json
 from moorage.core.errors import InputError
 
