@@ -1,6 +1,6 @@
-"""The HTTP/1.1 side: uvicorn's httptools protocol on our own TLS listener, with the client certificate's user.
+"""The listening socket: TLS connections to the application, and an end that lets running requests finish.
 
-Touches uvicorn internals (pinned version): `HttpToolsProtocol.connection_made` and its per-connection `app_state`.
+Enters: an application and a TLS context. Leaves: a port, and connections (connection.py) that are looked after.
 """
 
 from __future__ import annotations
@@ -8,71 +8,53 @@ from __future__ import annotations
 import asyncio
 import ssl
 from contextlib import suppress
-from typing import Any
 
-from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.server import ServerState
+from moorage.apiserver.connection import Application, Connection, Shared
 
-from moorage.apiserver.auth import certificate_user
-
-_KEEP_ALIVE = 120
 _CONNECTIONS = 2000
-
-
-class PeerProtocol(HttpToolsProtocol):
-    """Puts the user of the verified client certificate into `scope["state"]["peer"]`."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        connection = transport.get_extra_info("ssl_object")
-        self.app_state = {"peer": certificate_user(connection.getpeercert()) if connection is not None else None}
-        super().connection_made(transport)  # type: ignore[arg-type]
+_CHECK_EVERY = 5.0
 
 
 class Listener:
     """A listening socket and its connections."""
 
-    def __init__(self, app: Any, context: ssl.SSLContext) -> None:
-        self._config = Config(
-            app,
-            interface="asgi3",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            http=PeerProtocol,
-            ws="none",
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=_KEEP_ALIVE,
-            limit_concurrency=_CONNECTIONS,
-            h11_max_incomplete_event_size=64 * 1024,
-        )
-        self._config.load()
-        self._state = ServerState()
+    def __init__(self, app: Application, context: ssl.SSLContext) -> None:
+        self._shared = Shared(app, _CONNECTIONS)
         self._context = context
         self._server: asyncio.Server | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     async def open(self, host: str, port: int) -> int:
         """Listen; the port that was got."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: PeerProtocol(self._config, self._state, {}), host, port, ssl=self._context, backlog=1024
+            lambda: Connection(self._shared), host, port, ssl=self._context, backlog=1024
         )
+        self._timer = loop.call_later(_CHECK_EVERY, self._check)
         found: int = self._server.sockets[0].getsockname()[1]
         return found
+
+    def _check(self) -> None:
+        loop = asyncio.get_running_loop()
+        for connection in list(self._shared.connections):
+            connection.check(loop.time())
+        self._timer = loop.call_later(_CHECK_EVERY, self._check)
 
     async def close(self, grace: float) -> None:
         """Stop listening, let running requests end for `grace` seconds, then cut."""
         if self._server is not None:
             self._server.close()
-        for connection in list(self._state.connections):
-            connection.shutdown()
+        if self._timer is not None:
+            self._timer.cancel()
+        for connection in list(self._shared.connections):
+            connection.finish()
+        tasks = self._shared.tasks
         with suppress(TimeoutError):
             async with asyncio.timeout(grace):
-                while self._state.tasks:
-                    await asyncio.wait(list(self._state.tasks))
-        for task in list(self._state.tasks):
+                while tasks:
+                    await asyncio.wait(list(tasks))
+        for task in list(tasks):
             task.cancel()
-        for connection in list(self._state.connections):
+        for connection in list(self._shared.connections):
             connection.transport.abort()
         self._server = None
