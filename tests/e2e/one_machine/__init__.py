@@ -1,0 +1,1 @@
+"""One-machine mode from the outside."""

@@ -1,0 +1,174 @@
+"""Looks for secrets and open doors: in everything that a running machine says, shows or listens on.
+
+Enters: a Machine, a Cloud. Leaves: texts by place, secret values by name, addresses. It must not print what it finds: a place
+and the name of a secret are enough.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import socket
+import tarfile
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import quote
+
+from tests.e2e.cloud import Cloud
+from tests.e2e.one_machine.machine import Machine, command_line
+from tests.real.ports import children
+
+from moorage.core.meta import JsonObject, ResourceType
+from moorage.kube import resources
+
+PERIOD = 0.1
+SHORTEST = 6
+
+
+@dataclass
+class Arguments(threading.Thread):
+    """Collects the arguments of every process of this machine's user while it runs; a daemon, ended by `end`."""
+
+    seen: set[str] = field(default_factory=set)
+    _over: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        super().__init__(daemon=True)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def run(self) -> None:
+        ours = {os.getpid()}
+        while not self._over.wait(PERIOD):
+            found = {entry for entry in os.listdir("/proc") if entry.isdigit() and int(entry) not in ours}
+            self.seen |= {words for pid in found if (words := command_line(int(pid)))}
+
+    def end(self) -> None:
+        self._over.set()
+        self.join()
+
+
+def files(up: Machine) -> Iterator[tuple[str, str]]:
+    """Logs of the machine, its pods, its audit log."""
+    places = [
+        *up.logs,
+        *up.data.glob("audit.log*"),
+        *(path for path in (up.data / "logs").rglob("*") if path.is_file()),
+    ]
+    for path in places:
+        yield str(path), path.read_text(errors="replace")
+
+
+async def objects(site: Cloud) -> list[JsonObject]:
+    """Every object that the API serves, the data of Secrets left out."""
+    found = []
+    for rt in await _served(site):
+        for item in (await site.client.list(rt)).items:
+            if item["kind"] == "Secret":
+                item = {key: value for key, value in item.items() if key != "data"}
+            found.append(item)
+    return found
+
+
+async def _served(site: Cloud) -> list[ResourceType]:
+    groups = ["/api/v1"]
+    for group in (await site.client.raw("GET", "/apis"))["groups"]:
+        groups += [f"/apis/{version['groupVersion']}" for version in group["versions"]]
+    found = []
+    for path in groups:
+        listing = await site.client.raw("GET", path)
+        group, _, version = listing["groupVersion"].rpartition("/")
+        found += [
+            ResourceType(group, version, item["kind"], item["name"], item["namespaced"])
+            for item in listing["resources"]
+            if "list" in item["verbs"] and "/" not in item["name"]
+        ]
+    return found
+
+
+async def metrics(site: Cloud) -> str:
+    """What /metrics of the API server says."""
+    return str(await site.client.raw("GET", "/metrics", accept="text/plain"))
+
+
+def bundle(path: Path) -> Iterator[tuple[str, str]]:
+    """The files of a support bundle."""
+    with tarfile.open(path) as archive:
+        for entry in archive:
+            opened = archive.extractfile(entry)
+            if opened is not None:
+                yield entry.name, opened.read().decode(errors="replace")
+
+
+async def secrets(site: Cloud) -> dict[str, str]:
+    """Secret values by `<Secret>/<key>`: keys, passwords, domain files' passwords; not names and addresses."""
+    harmless = {"username", "ca.crt", "tls.crt", "namespace"}
+    found = {}
+    for item in (await site.client.list(resources.SECRETS)).items:
+        for key, value in (item.get("data") or {}).items():
+            text = base64.b64decode(value).decode(errors="replace").strip()
+            name = f"{item['metadata']['name']}/{key}"
+            if key.endswith(".conf"):
+                lines = [line for line in text.splitlines() if line.startswith("password")]
+                found[name] = lines[0].partition(" = ")[2]
+            elif key not in harmless and len(text) >= SHORTEST and not text.startswith("sqlite:"):
+                found[name] = text
+    return found
+
+
+def leaks(texts: Iterable[tuple[str, str]], values: Mapping[str, str]) -> list[str]:
+    """`<place>: <name of the secret>` for each secret that stands in a text, plain, base64 or percent-encoded."""
+    forms = {
+        name: {value, json.dumps(value)[1:-1], base64.b64encode(value.encode()).decode(), quote(value, safe="")}
+        for name, value in values.items()
+    }
+    return [
+        f"{place}: {name}"
+        for place, text in texts
+        for name, variants in forms.items()
+        if any(variant in text for variant in variants)
+    ]
+
+
+def family(pids: Iterable[int]) -> list[int]:
+    """Processes and all their descendants."""
+    members = list(pids)
+    for member in members:
+        members += [child for child in children(member) if child not in members]
+    return members
+
+
+def listening(pids: Iterable[int]) -> set[str]:
+    """Addresses on which these processes take connections or datagrams."""
+    inodes = set()
+    for pid in pids:
+        try:
+            links = [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
+        except OSError:
+            continue
+        inodes |= {link[8:-1] for link in links if link.startswith("socket:[")}
+    return {address for table in ("tcp", "tcp6", "udp", "udp6") for address in _bound(table, inodes)}
+
+
+def _bound(table: str, inodes: set[str]) -> Iterator[str]:
+    for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+        cells = line.split()
+        if cells[9] in inodes and (cells[3] == "0A" or (table.startswith("udp") and cells[3] == "07")):
+            yield _address(cells[1].rpartition(":")[0])
+
+
+def _address(text: str) -> str:
+    words = b"".join(bytes.fromhex(text[start : start + 8])[::-1] for start in range(0, len(text), 8))
+    return socket.inet_ntop(socket.AF_INET if len(words) == 4 else socket.AF_INET6, words)
+
+
+def is_loopback(address: str) -> bool:
+    """127.0.0.0/8, ::1, and the first in its IPv6 form."""
+    found = ip_address(address)
+    mapped = getattr(found, "ipv4_mapped", None)
+    return (mapped or found).is_loopback
