@@ -19,7 +19,7 @@ _AGE = re.compile(r"(?<=\s)(\d+[smh])+(?=\s|$)|<invalid>")
 _PRINTED = re.compile(r'(resourceVersion: |Resource Version: +)"?\d+"?')
 _LONG_TIME = re.compile(r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} 20\d\d \d\d:\d\d:\d\d [+-]\d{4}")
 _DIFFED = re.compile(r"\b20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}")
-_CURRENT = re.compile(r"(?<=, current: )\d+")
+_CURRENT = re.compile(r"(?<=, current: )\d+|(?<=in record \()\d+")
 LONG = 3000
 
 
@@ -37,13 +37,8 @@ class Normaliser:
     def expect(self, body: Any, raw: str = "") -> None:
         """A request that lets the server choose a name: that name is random wherever it stands from now on."""
         meta = body.get("metadata") if isinstance(body, dict) else None
-        if (
-            isinstance(meta, dict)
-            and isinstance(stem := meta.get("generateName"), str)
-            and stem
-            and stem not in self._stems
-        ):
-            self._stems.append(stem)
+        stems = [meta.get("generateName")] if isinstance(meta, dict) else re.findall(r'"generateName":"([^"]+)"', raw)
+        self._stems += [stem for stem in stems if isinstance(stem, str) and stem and stem not in self._stems]
 
     def text(self, text: str) -> str:
         """One string."""

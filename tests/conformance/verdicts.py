@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.conformance.play import Target
+from tests.conformance.play import Target, failure
 from tests.conformance.wire import Answer, Request, Wire
 from tests.real.process import poll
 
@@ -184,10 +184,8 @@ def _verdict(answer: Answer) -> Verdict:
     body = answer.body if isinstance(answer.body, dict) else {}
     if answer.status < 300:
         return Verdict(answer.status, (), "")
-    causes = (body.get("details") or {}).get("causes") or []
-    return Verdict(
-        answer.status, tuple(sorted({cause.get("field", "") for cause in causes})), str(body.get("message", ""))
-    )
+    facets = failure(body)
+    return Verdict(answer.status, tuple(sorted({field for field, _ in facets["causes"]})), facets["message"])
 
 
 @contextmanager
