@@ -136,9 +136,9 @@ async def test_a_crd_with_a_taken_kind_is_not_served(client: Client) -> None:
 async def test_a_deleted_crd_takes_its_objects_with_it(client: Client) -> None:
     """Objects first, by their finalizers, then the definition."""
     await client.create(CRDS, crd())
-    await client.until(f"{CRDS}/things.example.test", lambda found: found.body["metadata"].get("finalizers"))
     await client.create(THINGS, thing("a", finalizers=["test.example/hold"]))
-    await client.ask("DELETE", f"{CRDS}/things.example.test")
+    begun = (await client.ask("DELETE", f"{CRDS}/things.example.test")).body
+    assert begun["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
     await client.until(f"{THINGS}/a", lambda found: "deletionTimestamp" in found.body["metadata"])
     await client.ask("PATCH", f"{THINGS}/a", {"metadata": {"finalizers": None}}, media=MERGE)
     await client.until(f"{CRDS}/things.example.test", lambda found: found.status == 404)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 
 import pytest
@@ -63,10 +64,58 @@ def test_selectors_that_do_not_match(text):
     assert not parse_labels(text).matches({"a": "b", "n": "5"})
 
 
-@pytest.mark.parametrize("text", ["a b", "=b", "a in b", "(a)"])
-def test_what_is_no_selector_is_refused(text):
-    with pytest.raises(ValueError, match="unable to parse requirement"):
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
+        ("=b", "found '=', expected: !, identifier, or 'end of string'"),
+        ("a in b", "unable to parse requirement: found 'b' expected: '('"),
+        ("(a)", "found '(', expected: !, identifier, or 'end of string'"),
+        ("a in (b c)", "unable to parse requirement: found 'c', expected: ',' or ')'"),
+        ("a in (b,", "unable to parse requirement: found '', expected: ',', ')' or identifier"),
+        ("a in (b,c", "unable to parse requirement: found '', expected: ',' or ')'"),
+        ("a=b c", "found 'c', expected: ',' or 'end of string'"),
+        ("a,", "found '', expected: identifier after ','"),
+        ("!=", "found '!=', expected: !, identifier, or 'end of string'"),
+        ("! (a)", "unable to parse requirement: found '(', expected: identifier"),
+        ("a==(", "unable to parse requirement: found '(', expected: identifier"),
+    ],
+)
+def test_what_is_no_selector_is_refused(text, why):
+    with pytest.raises(ValueError, match=f"^{re.escape(why)}$"):
         parse_labels(text)
+
+
+@pytest.mark.parametrize("text", ["-a=b", "a=-b", "a/b/c=d", "n>x", "a in (b,-c)", "/a", "A/b"])
+def test_keys_and_values_of_selectors_are_those_of_labels(text):
+    with pytest.raises(ValueError, match="Invalid value"):
+        parse_labels(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "in", "notin=in", "a in()", "a in (,)", "a=", "a!=,b", "x.y/z", "a in (in,notin)"]
+)
+def test_what_looks_odd_and_is_a_selector(text):
+    assert parse_labels(text) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        (r"a=b\,c,d!=e", (("a", True, "b,c"), ("d", False, "e"))),
+        (r"a==\=", (("a", True, "="),)),
+        (r"a=\\", (("a", True, "\\"),)),
+        ("=x", (("", True, "x"),)),
+    ],
+)
+def test_field_selectors_escape_what_separates(text, terms):
+    assert parse_fields(text) == terms
+
+
+@pytest.mark.parametrize("text", ["a=b=c", r"a=\x", "a=b\\", "a"])
+def test_field_selectors_that_cannot_be_read(text):
+    with pytest.raises(ValueError, match="invalid"):
+        parse_fields(text)
 
 
 @given(

@@ -168,8 +168,11 @@ def test_a_second_version_is_refused_with_what_to_do() -> None:
     [
         ({"group": "x"}, ["metadata.name", "spec.group"]),
         ({"scope": "World"}, ["spec.scope"]),
-        ({"versions": []}, ["spec.versions"]),
-        ({"names": {"kind": "A_b", "plural": "berths"}}, ["spec.names.kind"]),
+        ({"versions": []}, ["spec.versions", "status.storedVersions"]),
+        (
+            {"names": {"kind": "A_b", "plural": "berths"}},
+            [f"spec.names.{name}" for name in ("singular", "kind", "listKind")],
+        ),
         ({"preserveUnknownFields": True}, ["spec.preserveUnknownFields"]),
     ],
 )

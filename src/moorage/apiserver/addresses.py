@@ -70,6 +70,8 @@ class Addresses:
         taken: set[str] = set().union(*(addresses for addresses, _ in self._others(key)))
         if not wanted:
             wanted = self._free(taken)
+        elif wanted != "None" and not _is_address(wanted):
+            return []  # for validation to refuse
         elif wanted != "None" and (why := self._refused(wanted, taken)):
             return [
                 invalid_value(
@@ -82,11 +84,7 @@ class Addresses:
         return []
 
     def _refused(self, wanted: str, taken: set[str]) -> str:
-        try:
-            inside = ipaddress.ip_address(wanted) in self._network
-        except ValueError:
-            return "the provided IP is not valid"
-        if not inside:
+        if ipaddress.ip_address(wanted) not in self._network:
             return f"the provided network does not match the current range {self._network}"
         return "provided IP is already allocated" if wanted in taken else ""
 
@@ -114,3 +112,11 @@ class Addresses:
             elif given in taken:
                 errors.append(invalid_value(f"spec.ports[{at}].nodePort", given, "provided port is already allocated"))
         return errors
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -68,13 +68,22 @@ class Attributes:
             "object": self._shown(self.obj),
             "oldObject": self._shown(self.old),
             "dryRun": dry_run,
-            "options": {"kind": _OPTIONS[self.operation], "apiVersion": "meta.k8s.io/v1"},
+            "options": self._options(dry_run=dry_run),
         }
         if self.meta.get("namespace"):
             body["namespace"] = self.meta["namespace"]
         if self.subresource:
             body["subResource"] = body["requestSubResource"] = self.subresource
         return {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": body}
+
+    def _options(self, *, dry_run: bool) -> JsonObject:
+        options: JsonObject = {"kind": _OPTIONS[self.operation], "apiVersion": "meta.k8s.io/v1"}
+        if dry_run:
+            options["dryRun"] = ["All"]
+        if self.operation != "DELETE":
+            known = ("fieldManager", "fieldValidation")
+            options |= {name: self.request.query[name] for name in known if self.request.query.get(name)}
+        return options
 
     def _shown(self, obj: JsonObject | None) -> JsonObject | None:
         return None if obj is None else ordered(self.served, obj)
@@ -160,8 +169,16 @@ class Webhooks:
             return False
         try:
             operations = json.loads(base64.b64decode(response["patch"]))
+            if not operations:
+                return False
+            if response.get("patchType") != "JSONPatch":
+                raise ValueError(f'unsupported patch type "{response["patchType"]}"')
             changed = json_patch(ordered(about.served, about.obj or {}), operations)
-        except (ValueError, PatchError) as error:
+        except PatchError as error:
+            if hook.fails_closed:
+                raise internal(str(error.__cause__ or error)) from error
+            return False
+        except ValueError as error:
             if hook.fails_closed:
                 raise internal(f'failed calling webhook "{hook.name}": {error}') from error
             return False

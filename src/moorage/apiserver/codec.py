@@ -21,10 +21,11 @@ READABLE = ("application/json", "application/yaml")
 
 
 class Duplicates:
-    """Remembers which parsed dictionaries repeated a key, so that paths can be named afterwards."""
+    """Remembers which parsed dictionaries repeated a key, so that paths can be named afterwards; YAML names lines (`told`)."""
 
     def __init__(self) -> None:
         self.found: dict[int, list[str]] = {}
+        self.told: list[str] = []
 
     def hook(self, pairs: list[tuple[str, Any]]) -> JsonObject:
         """For `json.loads(object_pairs_hook=...)`: the last value of a repeated key counts."""
@@ -33,6 +34,10 @@ class Duplicates:
             names = [name for name, _ in pairs]
             self.found[id(made)] = [name for name in made if names.count(name) > 1]
         return made
+
+    def problems(self, value: Any) -> list[str]:
+        """A sentence for each repeated key of a whole document."""
+        return [*self.told, *(f'duplicate field "{path}"' for path in self.paths(value))]
 
     def paths(self, value: Any, path: str = "") -> list[str]:
         """Dotted paths of the repeated keys below `value`."""
@@ -72,7 +77,7 @@ def parse_json(body: bytes, seen: Duplicates | None = None) -> Any:
 
 
 def decode(body: bytes, content_type: str, what: str, *, binary: bool = True) -> tuple[JsonObject, list[str]]:
-    """The object of a body and the paths of its repeated keys.
+    """The object of a body and a sentence for each repeated key.
 
     Args:
         what: the kind that is expected, for messages.
@@ -97,7 +102,7 @@ def decode(body: bytes, content_type: str, what: str, *, binary: bool = True) ->
     if not isinstance(found, dict):
         why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {go_type(found)} into Go value of type "
         raise bad_request(_unrecognized(what, why + _TYPE_META, body))
-    return found, seen.paths(found)
+    return found, seen.problems(found)
 
 
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
@@ -149,7 +154,7 @@ def _parse_yaml(body: bytes, seen: Duplicates) -> Any:
     from moorage.core.yamltext import Unreadable, load
 
     try:
-        return load(body, seen.found)
+        return load(body, seen.told)
     except Unreadable as error:
         line = f"line {error.line}: " if error.line else ""
         raise ValueError(f"yaml: {line}{error.why}") from error

@@ -12,20 +12,22 @@ from collections.abc import Iterable
 import structlog
 
 from moorage.apiserver.api import Api
-from moorage.apiserver.delete import delete_object
+from moorage.apiserver.apply import track_update
+from moorage.apiserver.delete import CRD_CLEANUP, delete_object
 from moorage.apiserver.errors import StatusError
 from moorage.apiserver.hub import Change, Entry, Stale
 from moorage.apiserver.options import DeleteOptions
 from moorage.apiserver.registry import CRDS
 from moorage.apiserver.request import ADMIN_GROUP, Request, Target, User
 from moorage.apiserver.served import ServedType
+from moorage.apiserver.write import type_map
 from moorage.core.conditions import Condition, from_wire, merge
 from moorage.core.meta import JsonObject, ResourceType
 
 STORAGE = CRDS.group_resource
-CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 SERVER = User("system:apiserver", (ADMIN_GROUP,))
 _RETRY = 1.0
+_MANAGER = "kube-apiserver"
 log = structlog.get_logger(__name__)
 
 
@@ -156,7 +158,15 @@ class Definitions:
         if wanted != crd:
             served = self._api.registry.of_storage(STORAGE)
             assert served is not None
-            await self._api.commit(served, key, wanted, entry.rev)
+            owned = track_update(
+                crd,
+                wanted,
+                manager=_MANAGER,
+                types=type_map(self._api, served),
+                now=self._api.now(),
+                subresource="status",
+            )
+            await self._api.commit(served, key, owned, entry.rev)
 
     def _settled(self, crd: JsonObject) -> JsonObject:
         conflicts = self._conflicts(crd)
@@ -178,21 +188,18 @@ class Definitions:
         status["storedVersions"] = status.get("storedVersions") or [crd["spec"]["versions"][0]["name"]]
         merged = merge(from_wire(status.get("conditions")), (accepted, established), generation=0, now=self._api.now())
         status["conditions"] = [condition.to_wire() for condition in merged]
-        meta = dict(crd["metadata"])
-        if CLEANUP not in (meta.get("finalizers") or ()):
-            meta["finalizers"] = [*(meta.get("finalizers") or ()), CLEANUP]
-        return {**crd, "metadata": meta, "status": status}
+        return {**crd, "status": status}
 
     async def _clean_up(self, crd: JsonObject, entry: Entry) -> None:
         """Delete all objects of a CRD that is going, then let it go."""
-        if CLEANUP not in (crd["metadata"].get("finalizers") or ()):
+        if CRD_CLEANUP not in (crd["metadata"].get("finalizers") or ()):
             return
         left = await self._delete_instances(entry.key)
         if left:
             asyncio.get_running_loop().call_later(_RETRY, self._queue.put_nowait, entry.key)
             return
         meta = dict(crd["metadata"])
-        meta["finalizers"] = [name for name in meta["finalizers"] if name != CLEANUP]
+        meta["finalizers"] = [name for name in meta["finalizers"] if name != CRD_CLEANUP]
         served = self._api.registry.of_storage(STORAGE)
         assert served is not None
         gone = not meta["finalizers"]

@@ -7,10 +7,10 @@ from datetime import timedelta
 from moorage.apiserver import present
 from moorage.apiserver.api import Api
 from moorage.apiserver.codec import negotiate
-from moorage.apiserver.errors import conflict, not_found, success
+from moorage.apiserver.errors import conflict, forbidden, not_found, success
 from moorage.apiserver.hub import Entry, Stale, encode
 from moorage.apiserver.options import DeleteOptions, delete_options
-from moorage.apiserver.registry import key_of_target
+from moorage.apiserver.registry import CRDS, key_of_target
 from moorage.apiserver.request import Request, Response
 from moorage.apiserver.served import ServedType
 from moorage.apiserver.views import ordered
@@ -21,6 +21,9 @@ FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 _POLICY_FINALIZERS = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
 _RETURNS_OBJECT = {"pods", "persistentvolumeclaims", "serviceaccounts", "services"}
 _ATTEMPTS = 10
+_KEPT_NAMESPACES = ("default", "kube-system", "kube-public")
+CRD_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+"""Holds a CustomResourceDefinition that is being deleted until its objects are gone."""
 _JOBS_WARNING = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
     "propagationPolicy=Orphan to suppress this warning"
@@ -59,6 +62,8 @@ async def delete_object(
         StatusError: 404, 409, and what admission says.
     """
     name = path.rpartition("/")[2]
+    if served.storage == "namespaces" and name in _KEPT_NAMESPACES:
+        raise forbidden(served.resource, name, "this namespace may not be deleted")
     for _ in range(_ATTEMPTS):
         entry = await api.hub.settled(served.storage, path)
         if entry is None:
@@ -66,12 +71,11 @@ async def delete_object(
         old = api.read(served, entry)
         _check_preconditions(served, old, options)
         await api.admission.validate(request, served, None, old, "")
-        wanted = terminating(api, request, served, old, options)
-        gone = wanted is None
-        if options.dry_run or wanted == old:
-            return Entry(path, entry.rev, encode(ordered(served, wanted or old))), gone
+        wanted, gone = terminating(api, request, served, old, options)
+        if options.dry_run or (wanted == old and not gone):
+            return Entry(path, entry.rev, encode(ordered(served, wanted))), gone
         try:
-            return await api.commit(served, path, wanted or old, entry.rev, delete=gone), gone
+            return await api.commit(served, path, wanted, entry.rev, delete=gone), gone
         except Stale:
             continue
     raise conflict(served.resource, name)
@@ -96,23 +100,26 @@ def _check_preconditions(served: ServedType, old: JsonObject, options: DeleteOpt
 
 def terminating(
     api: Api, request: Request, served: ServedType, old: JsonObject, options: DeleteOptions
-) -> JsonObject | None:
-    """The object as deletion leaves it for now; None when it goes at once."""
+) -> tuple[JsonObject, bool]:
+    """The object as deletion leaves it, and whether it goes at once: then all but a pod look as they were stored."""
     obj = {**old, "metadata": dict(old["metadata"])}
     meta = obj["metadata"]
     finalizers = [name for name in meta.get("finalizers") or () if name not in _POLICY_FINALIZERS.values()]
     policy = _policy(request, served, old, options)
     if policy in _POLICY_FINALIZERS:
         finalizers.append(_POLICY_FINALIZERS[policy])
+    if served.storage == CRDS.group_resource and CRD_CLEANUP not in finalizers and not meta.get("deletionTimestamp"):
+        finalizers.append(CRD_CLEANUP)
     if finalizers:
         meta["finalizers"] = finalizers
     else:
         meta.pop("finalizers", None)
     grace = _grace(served, old, options)
-    if grace == 0 and finished(served, obj):
-        return None
+    gone = grace == 0 and finished(served, obj)
+    if gone and served.storage != "pods":
+        return old, True
     _mark(api, served, obj, grace)
-    return obj
+    return obj, gone
 
 
 def _mark(api: Api, served: ServedType, obj: JsonObject, grace: int) -> None:
@@ -122,7 +129,8 @@ def _mark(api: Api, served: ServedType, obj: JsonObject, grace: int) -> None:
     if not known or grace < meta.get("deletionGracePeriodSeconds", 0):
         ends = api.clock() + timedelta(seconds=grace)
         meta["deletionTimestamp"] = ends.strftime("%Y-%m-%dT%H:%M:%SZ")
-        meta["deletionGracePeriodSeconds"] = grace
+        if served.storage != "namespaces":
+            meta["deletionGracePeriodSeconds"] = grace
     if not known and meta.get("generation"):
         meta["generation"] += 1
     if served.storage == "namespaces":

@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
+from moorage.apiserver.codec import MEDIA_TYPES
+from moorage.apiserver.errors import no_such_form
 from moorage.apiserver.hub import encode
 from moorage.apiserver.registry import Registry
 from moorage.apiserver.request import Response
@@ -19,6 +21,11 @@ _ORDER = (
     "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "apps", "admissionregistration.k8s.io",
     "apiextensions.k8s.io", "coordination.k8s.io",
 )  # fmt: skip
+_STORED_AS = {
+    ("events.k8s.io", "events"): "/v1",
+    ("apiextensions.k8s.io", "customresourcedefinitions"): "apiextensions.k8s.io/v1beta1",
+}
+"""Group and version under which kinds are stored, where it is not the served one: clients compare the hash of it."""
 _SUB_VERBS = ("get", "patch", "update")
 
 
@@ -82,8 +89,14 @@ def _rows(registry: Registry, served: ServedType) -> list[JsonObject]:
     if served.categories:
         row["categories"] = list(served.categories)
     if "list" in served.verbs:
-        row["storageVersionHash"] = _hash(f"{rt.group}/{rt.version}/{rt.kind}")
-    return [row, *(_sub_row(registry, served, name) for name in sorted(served.subresources))]
+        stored = _STORED_AS.get((rt.group, rt.plural), f"{rt.group}/{rt.version}")
+        row["storageVersionHash"] = _hash(f"{stored}/{rt.kind}")
+    return [row, *(_sub_row(registry, served, name) for name in _sub_names(served))]
+
+
+def _sub_names(served: ServedType) -> list[str]:
+    """Subresources in order: custom ones name the status first."""
+    return sorted(served.subresources, reverse=served.custom)
 
 
 def _sub_row(registry: Registry, served: ServedType, name: str) -> JsonObject:
@@ -132,7 +145,7 @@ def _aggregated_resource(registry: Registry, served: ServedType) -> JsonObject:
     rt = served.resource
     row: JsonObject = {
         "resource": rt.plural,
-        "responseKind": {"group": rt.group, "version": rt.version, "kind": rt.kind},
+        "responseKind": {"group": rt.group, "version": rt.version if rt.group else "", "kind": rt.kind},
         "scope": "Namespaced" if rt.namespaced else "Cluster",
         "singularResource": served.singular,
         "verbs": list(served.verbs),
@@ -142,13 +155,14 @@ def _aggregated_resource(registry: Registry, served: ServedType) -> JsonObject:
     if served.categories:
         row["categories"] = list(served.categories)
     if served.subresources:
-        row["subresources"] = [_aggregated_sub(registry, served, name) for name in sorted(served.subresources)]
+        row["subresources"] = [_aggregated_sub(registry, served, name) for name in _sub_names(served)]
     return row
 
 
 def _aggregated_sub(registry: Registry, served: ServedType, name: str) -> JsonObject:
     row, rt = _sub_row(registry, served, name), served.resource
-    kind = {"group": row.get("group", rt.group), "version": row.get("version", rt.version), "kind": row["kind"]}
+    group, version = row.get("group", rt.group), row.get("version", rt.version)
+    kind = {"group": group, "version": version if group else "", "kind": row["kind"]}
     return {"subresource": name, "responseKind": kind, "verbs": row["verbs"]}
 
 
@@ -190,6 +204,8 @@ def _asks_aggregated(accept: str) -> str:
             for version in ("v2", "v2beta1"):
                 if f"v={version}" in parameters:
                     return version
+            if len(accept.split(",")) == 1:
+                raise no_such_form(MEDIA_TYPES)
         elif media in ("application/json", "*/*"):
             return ""
     return ""

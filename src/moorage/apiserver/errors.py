@@ -126,10 +126,22 @@ def method_not_allowed(what: str = "the server does not allow this method on the
     return StatusError(405, "MethodNotAllowed", what, {})
 
 
+def not_supported(resource: ResourceType, verb: str) -> StatusError:
+    """405 for a verb that a custom resource, or its subresource, does not have."""
+    about = Subject.of(resource, "")
+    text = f'{verb} is not supported on resources of kind "{about.qualified}"'
+    return StatusError(405, "MethodNotAllowed", text, about.details)
+
+
 def not_acceptable(accepted: Sequence[str]) -> StatusError:
     """406 naming the media types that would do."""
     text = ", ".join(accepted)
     return StatusError(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {text}")
+
+
+def no_such_form(accepted: Sequence[str]) -> StatusError:
+    """406: the media type would do, what is asked of it (`as`, `v`, `g`) would not."""
+    return StatusError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(accepted)}")
 
 
 def unsupported_media_type(accepted: Sequence[str]) -> StatusError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,10 +20,27 @@ _SCALARS = {"string": str, "boolean": bool}
 _GO_NAMES = {"boolean": "bool", "number": "float64"}
 
 
-def first_mismatch(schema: JsonObject, definitions: Mapping[str, JsonObject], obj: JsonObject) -> str:
-    """The complaint about the first field that does not fit; empty when Go would take the object."""
+def first_mismatch(
+    schema: JsonObject, definitions: Mapping[str, JsonObject], obj: JsonObject, *, restored: bool = False
+) -> str:
+    """The complaint about the first field that does not fit; empty when Go would take the object.
+
+    Args:
+        restored: in the words of the converter that strategic merges go through.
+    """
     kind = (schema.get("x-kubernetes-group-version-kind") or [{"kind": obj.get("kind", "")}])[0]["kind"]
-    return _Walk(definitions).visit(schema, obj, kind, "")
+    return (_Restore if restored else _Walk)(definitions).visit(schema, obj, kind, "")
+
+
+def go_print(value: Any) -> str:
+    """A value as Go's `%v` prints it."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{name}:{go_print(value[name])}' for name in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(go_print, value))}]"
+    if value is None:
+        return "<nil>"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class _Walk:
@@ -46,7 +64,7 @@ class _Walk:
         schema, name = self._resolve(schema)
         if value is None or schema.get("x-kubernetes-preserve-unknown-fields"):
             return ""
-        special = {"Quantity": _quantity, "Time": _time, "MicroTime": _time}.get(name.rpartition(".")[2])
+        special = {"Quantity": _quantity, "Time": _time, "MicroTime": _micro_time}.get(name.rpartition(".")[2])
         if special is not None:
             return special(value)
         kind = schema.get("type")
@@ -111,6 +129,18 @@ class _Walk:
         return f"json: cannot unmarshal {go_type(value)} into Go struct field {struct}.{path} of type {want}"
 
 
+class _Restore(_Walk):
+    def _wrong(self, value: Any, struct: str, path: str, want: str) -> str:  # noqa: ARG002 - the base's signature
+        given = {bool: "bool", int: "int64", float: "float64", str: "string", list: "slice", dict: "map"}[type(value)]
+        if want.startswith("[]"):
+            return f"cannot restore slice from {given}"
+        if want.startswith("map["):
+            return f"cannot restore map from {given}"
+        if want == "struct" or "." in want:
+            return f"cannot restore struct from: {given}"
+        return f"unrecognized type: {want}"
+
+
 def _bytes(text: str) -> str:
     at = next((at for at, sign in enumerate(text) if sign not in _BASE64), -1)
     if at >= 0:
@@ -140,3 +170,17 @@ def _time(value: Any) -> str:
     except ValueError:
         return f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse "{value}" as "2006"'
     return ""
+
+
+_MICRO, _SECONDS = "2006-01-02T15:04:05.000000Z07:00", re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+
+
+def _micro_time(value: Any) -> str:
+    if not isinstance(value, str):
+        return _time(value)
+    head = _SECONDS.match(value)
+    if head is None:
+        return f'parsing time "{value}" as "{_MICRO}": cannot parse "{value}" as "2006"'
+    if not re.match(r"\.\d{6}", value[head.end() :]):
+        return f'parsing time "{value}" as "{_MICRO}": cannot parse "{value[head.end() :]}" as ".000000"'
+    return _time(value)

@@ -15,10 +15,13 @@ from moorage.apiserver.served import ServedType
 from moorage.core import names
 from moorage.core.meta import JsonObject, Key
 from moorage.schema import FieldError, forbidden, invalid, required, too_long
+from moorage.schema.fielderror import Verbatim, format_value, go_json
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 _ANNOTATIONS_LIMIT = 256 * 1024
+_CHECKED_WHOLE = ("ConfigMap", "Secret", "Service")
+_OWNER_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
 
 
 def prepare_create(obj: JsonObject, key: Key, now: str) -> None:
@@ -76,11 +79,13 @@ def check_name(obj: JsonObject, key: Key) -> None:
 def prepare_update(obj: JsonObject, old: JsonObject) -> None:
     """Keep what an update cannot change; fill in what it left out."""
     meta, before = obj["metadata"], old["metadata"]
-    for name in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+    for name in ("creationTimestamp", "deletionGracePeriodSeconds", "generation"):
         if name in before:
             meta[name] = before[name]
         else:
             meta.pop(name, None)
+    if "deletionTimestamp" in before:
+        meta["deletionTimestamp"] = before["deletionTimestamp"]
     meta.pop("selfLink", None)
     if not meta.get("uid"):
         meta["uid"] = before["uid"]
@@ -108,6 +113,11 @@ def validate(served: ServedType, obj: JsonObject) -> list[FieldError]:
             invalid("metadata.namespace", meta["namespace"], why) for why in names.dns1123_label(meta["namespace"])
         ]
     return found + validate_labels(meta) + _annotations(meta) + _finalizers(served, meta) + _owners(meta)
+
+
+def times_told(served: ServedType) -> int:
+    """How often an update tells a complaint about labels, annotations or owners: Kubernetes checks them in several places."""
+    return 4 if served.resource.group == "" and served.resource.kind in _CHECKED_WHOLE else 3
 
 
 def _without_dash(generate: str) -> str:
@@ -202,13 +212,17 @@ def _owners(meta: JsonObject) -> list[FieldError]:
                 found.append(
                     invalid(
                         "metadata.ownerReferences",
-                        meta["ownerReferences"],
+                        Verbatim(go_json([_in_order(item) for item in meta["ownerReferences"]])),
                         'Only one reference can have Controller set to true. Found "true" in references for '
                         f"{controller} and {named}",
                     )
                 )
             controller = named
     return found
+
+
+def _in_order(owner: JsonObject) -> JsonObject:
+    return {name: owner[name] for name in _OWNER_FIELDS if name in owner}
 
 
 def validate_update(obj: JsonObject, old: JsonObject) -> list[FieldError]:
@@ -221,12 +235,9 @@ def validate_update(obj: JsonObject, old: JsonObject) -> list[FieldError]:
     if before.get("deletionTimestamp"):
         added = sorted(set(meta.get("finalizers") or ()) - set(before.get("finalizers") or ()))
         if added:
-            found.append(
-                forbidden(
-                    "metadata.finalizers",
-                    f"no new finalizers can be added if the object is being deleted, found new finalizers {added}",
-                )
-            )
+            shown = f"[]string{{{', '.join(map(format_value, added))}}}"
+            why = f"no new finalizers can be added if the object is being deleted, found new finalizers {shown}"
+            found.append(forbidden("metadata.finalizers", why))
     return found
 
 

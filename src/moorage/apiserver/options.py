@@ -10,8 +10,8 @@ import binascii
 import json
 from dataclasses import dataclass
 
-from moorage.apiserver.codec import decode
-from moorage.apiserver.errors import bad_request, invalid
+from moorage.apiserver.codec import decode, go_json_error
+from moorage.apiserver.errors import StatusError, bad_request, invalid
 from moorage.apiserver.request import Request
 from moorage.core.meta import JsonObject, ResourceType
 from moorage.schema import FieldError, forbidden, not_supported, too_long
@@ -24,7 +24,7 @@ _WRITE = {
     "put": ResourceType("meta.k8s.io", "v1", "UpdateOptions", "updateoptions"),
     "patch": ResourceType("meta.k8s.io", "v1", "PatchOptions", "patchoptions"),
 }
-_POLICIES = ("Background", "Foreground", "Orphan")
+_POLICIES = ("Foreground", "Background", "Orphan", "nil")
 _VALIDATIONS = ("", "Ignore", "Warn", "Strict")
 
 
@@ -37,7 +37,8 @@ def read_version(text: str) -> int:
     if not text:
         return 0
     if not text.isascii() or not text.isdigit():
-        raise bad_request(f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax')
+        why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise bad_request(f'resourceVersion: Invalid value: "{text}": {why}')
     return int(text)
 
 
@@ -70,7 +71,10 @@ def list_options(request: Request) -> ListOptions:
             raise bad_request("specifying resource version is not allowed when using continue")
         at, start = read_token(token)
         return ListOptions(at, "Exact" if at else "", limit, start)
-    return ListOptions(read_version(version), match, limit)
+    try:
+        return ListOptions(read_version(version), match, limit)
+    except StatusError as error:
+        raise bad_request(f"invalid resource version: {error.message}") from None
 
 
 def _match_errors(version: str, match: str, token: str) -> list[FieldError]:
@@ -111,10 +115,12 @@ def read_token(token: str) -> tuple[int, str]:
         StatusError: 400, no token of ours.
     """
     try:
-        found = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode("latin-1")
+        found = json.loads(text)
         version, start = int(found["rv"]), str(found["start"])
     except (ValueError, KeyError, TypeError, binascii.Error) as error:
-        raise bad_request(f"continue key is not valid: {error}") from error
+        why = go_json_error(error) if isinstance(error, ValueError) else str(error)
+        raise bad_request(f"invalid continue token: continue key is not valid: {why}") from error
     return (0 if version < 0 else version), start
 
 
@@ -186,7 +192,7 @@ def _check_delete(policy: str, orphan: bool | None, dry_run: list[str]) -> None:
         errors.append(
             invalid_value("propagationPolicy", policy, "orphanDependents and deletionPropagation cannot be both set")
         )
-    if policy and policy not in _POLICIES:
+    if policy and policy not in _POLICIES[:-1]:
         errors.append(not_supported("propagationPolicy", policy, _POLICIES))
     if dry_run not in ([], ["All"]):
         errors.append(not_supported("dryRun", dry_run, ("All",)))

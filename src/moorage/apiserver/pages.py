@@ -68,9 +68,10 @@ class Pages:
                 return self._document(path, _v2_in_protobuf, openapiproto.MEDIA_TYPE)
             return self._document(path, lambda types: encode(openapi_v2(types)))
         if path == "/openapi/v3":
-            return self._document(path, lambda types: encode(openapi_v3_index(types)))
+            return self._document(path, lambda types: encode(openapi_v3_index(types)), "text/plain; charset=utf-8")
         if path.startswith("/openapi/v3/"):
-            return self._document(path, lambda types: encode(openapi_v3(types, path.removeprefix("/openapi/v3/"))))
+            found = self._document(path, lambda types: encode(openapi_v3(types, path.removeprefix("/openapi/v3/"))))
+            return found or Response(404, b"", "")
         if path == "/metrics":
             return Response(200, self._metrics().encode(), "text/plain; version=0.0.4; charset=utf-8")
         return None

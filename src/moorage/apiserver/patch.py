@@ -65,12 +65,21 @@ def json_patch(obj: Any, ops: Any) -> Any:
     """
     _check_form(ops)
     document = copy.deepcopy(obj)
-    try:
-        for op in ops:
+    for op in ops:
+        try:
             document = _operate(document, op)
-    except (_Refused, KeyError, IndexError, ValueError, TypeError) as error:
-        raise PatchError(422, "Invalid", _REFUSED) from error
+        except (_Refused, KeyError, IndexError, ValueError, TypeError) as error:
+            raise PatchError(422, "Invalid", _REFUSED) from _Refused(_why(op, error))
     return document
+
+
+def _why(op: dict[str, Any], error: Exception) -> str:
+    """What is wrong with one operation, for those who do not see the patch."""
+    kind, path = op.get("op"), op.get("path")
+    if not isinstance(error, KeyError):
+        return f"error in {kind} for path: '{path}': {error}"
+    key = str(error.args[0]) if error.args else ""
+    return f"error in {kind} for path: '{path}': Unable to {kind} nonexistent key: {key}: missing value"
 
 
 def _check_form(ops: Any) -> None:
@@ -83,8 +92,10 @@ def _check_form(ops: Any) -> None:
 
 
 def _pointer(op: dict[str, Any], name: str = "path") -> list[str]:
-    """Segments of a JSON pointer; what stands before the first slash is ignored."""
+    """Segments of a JSON pointer; what stands before the first slash is ignored, the whole document has none and is refused."""
     segments = str(op[name]).split("/")
+    if len(segments) < 2:
+        raise _Refused("the path names no member")
     return [segment.replace("~1", "/").replace("~0", "~") for segment in segments[1:]]
 
 
@@ -115,15 +126,11 @@ def _index(items: list[Any], segment: str, *, last: int = -1) -> int:
 
 
 def _look(document: Any, segments: list[str]) -> Any:
-    if not segments:
-        return document
     parent, name = _parent(document, segments)
     return parent[_index(parent, name)] if isinstance(parent, list) else parent[name]
 
 
 def _put(document: Any, segments: list[str], value: Any) -> Any:
-    if not segments:
-        return value
     parent, name = _parent(document, segments)
     if isinstance(parent, dict):
         parent[name] = value
@@ -135,8 +142,6 @@ def _put(document: Any, segments: list[str], value: Any) -> Any:
 
 
 def _drop(document: Any, segments: list[str]) -> Any:
-    if not segments:
-        raise _Refused("the whole document cannot be removed")
     parent, name = _parent(document, segments)
     del parent[_index(parent, name) if isinstance(parent, list) else name]
     return document
@@ -152,8 +157,6 @@ def _remove(document: Any, op: dict[str, Any]) -> Any:
 
 def _replace(document: Any, op: dict[str, Any]) -> Any:
     segments, value = _pointer(op), copy.deepcopy(op.get("value"))
-    if not segments:
-        return value
     parent, name = _parent(document, segments)
     parent[_index(parent, name) if isinstance(parent, list) else name] = value
     return document

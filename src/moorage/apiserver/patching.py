@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from moorage.apiserver import metadata, present, strategy
 from moorage.apiserver.api import Api
 from moorage.apiserver.apply import ApplyConflict, ApplyInvalid, apply_object
 from moorage.apiserver.codec import Duplicates, decode, go_json_error, negotiate, parse_json
-from moorage.apiserver.errors import StatusError, bad_request, invalid
+from moorage.apiserver.errors import StatusError, bad_request, conflict, invalid, unsupported_media_type
+from moorage.apiserver.gotypes import first_mismatch, go_print
 from moorage.apiserver.options import check_write_options
 from moorage.apiserver.patch import PatchError, json_patch, merge_patch, strategic_merge
-from moorage.apiserver.registry import key_of_target
+from moorage.apiserver.registry import check_patched_version, key_of_target
 from moorage.apiserver.request import Request, Response
 from moorage.apiserver.served import ServedType
 from moorage.apiserver.write import Edit, Written, type_map, write_object
@@ -38,6 +40,8 @@ async def patch(api: Api, request: Request, served: ServedType) -> Response:
     negotiate(request.headers, request.query)
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     accepted = [JSON_PATCH, MERGE, *([] if served.custom else [STRATEGIC]), APPLY, "application/apply-patch+cbor"]
+    if media == STRATEGIC and served.custom:
+        raise unsupported_media_type(accepted[:-1])
     if media not in accepted[:-1]:
         raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
     _check_options(request, media)
@@ -68,60 +72,85 @@ def patch_edit(api: Api, request: Request, served: ServedType, media: str) -> Ed
 
     def wanted(current: JsonObject | None) -> JsonObject:
         assert current is not None
-        changed = _patched(change, current)
-        return checked(api, request, served, changed, key)
+        return checked(api, request, served, _patched(change, current), key)
 
     return Edit(served, key, request, wanted, request.target.subresource)
 
 
-def _patched(change: Callable[[JsonObject], Any], current: JsonObject) -> Any:
+@dataclass(frozen=True, slots=True)
+class Patched:
+    """What a patch came to; `shown` is how refusals print it, `restored` whether it comes from a strategic merge."""
+
+    obj: Any
+    shown: str
+    restored: bool = False
+
+
+Change = Callable[[JsonObject], Patched]
+
+
+def _patched(change: Change, current: JsonObject) -> Patched:
     try:
         return change(current)
     except PatchError as error:
         raise StatusError(error.code, error.reason, error.message) from error
 
 
-def checked(api: Api, request: Request, served: ServedType, obj: Any, key: Key) -> JsonObject:
+def checked(api: Api, request: Request, served: ServedType, made: Patched, key: Key) -> JsonObject:
     """A patched object as if it had come in a body: kind, fields, name."""
+    obj = made.obj
     if not isinstance(obj, dict):
         raise bad_request(f"the object provided is unrecognized (must be of type {served.resource.kind})")
+    check_patched_version(served, obj)
     try:
         found = strategy.decode_object(api.registry, served, request, (obj, []))
     except StatusError as error:
-        raise _strict(error, obj) from error
+        raise _undecodable(api, served, made, error) from error
+    if not found["metadata"].get("name"):
+        raise bad_request(f"the name of the object ({key.name} based on URL) was undeterminable: name must be provided")
     metadata.check_name(found, key)
     return found
 
 
-def _strict(error: StatusError, patched: JsonObject) -> StatusError:
-    """Unknown fields of a patched object are 422, where those of a body are 400."""
-    _, mark, fields = error.message.partition("strict decoding error: ")
-    if not mark:
+def _undecodable(api: Api, served: ServedType, made: Patched, error: StatusError) -> StatusError:
+    """A patched object that cannot be decoded is 422 and names the patch, where a body is 400."""
+    _, mark, why = error.message.partition(" cannot be handled as a ")
+    if error.code != 400 or not mark or (served.custom and "strict decoding error: " not in why):
         return error
-    shown = json.dumps(patched, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    why = why.partition(": ")[2]
+    if made.restored and (wrong := first_mismatch(served.schema, served.definitions, made.obj, restored=True)):
+        why = wrong
+    elif why.startswith("converting ("):
+        other = api.registry.of_kind(str(made.obj.get("apiVersion")), str(made.obj.get("kind")))
+        why = (other and first_mismatch(other.schema, other.definitions, made.obj)) or why
     nameless = ResourceType("", "", "", "")
-    return invalid(nameless, "", [invalid_value("patch", shown, mark + fields)])
+    return invalid(nameless, "", [invalid_value("patch", made.shown, why)])
 
 
-def _changer(request: Request, served: ServedType, media: str) -> Callable[[JsonObject], Any]:
+def _changer(request: Request, served: ServedType, media: str) -> Change:
     body = _body(request, served)
     if media == JSON_PATCH:
-        if not isinstance(body, list):
-            raise bad_request(
-                "error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch"
-            )
-        if len(body) > _TOO_MANY_OPS:
-            raise StatusError(
-                413,
-                "RequestEntityTooLarge",
-                f"The allowed maximum operations in a JSON patch is {_TOO_MANY_OPS}, got {len(body)}",
-            )
-        return lambda current: json_patch(current, body)
+        if isinstance(body, list) and len(body) > _TOO_MANY_OPS:
+            why = f"The allowed maximum operations in a JSON patch is {_TOO_MANY_OPS}, got {len(body)}"
+            raise StatusError(413, "RequestEntityTooLarge", why)
+        return lambda current: _whole(json_patch(current, body))
     if not isinstance(body, dict):
         raise bad_request("error decoding patch: the patch must be an object")
     if media == MERGE:
-        return lambda current: merge_patch(current, body)
-    return lambda current: strategic_merge(current, body, served.schema, served.definitions)
+        return lambda current: _whole(merge_patch(current, body))
+    return lambda current: _strategic(served, current, body)
+
+
+def _whole(obj: Any) -> Patched:
+    return Patched(obj, json.dumps(obj, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+
+
+def _strategic(served: ServedType, current: JsonObject, body: JsonObject) -> Patched:
+    """A strategic merge; it works on the decoded object, whose kind no patch changes."""
+    made = strategic_merge(current, body, served.schema, served.definitions)
+    return Patched(
+        {**made, "apiVersion": current["apiVersion"], "kind": current["kind"]}, go_print(body), restored=True
+    )
 
 
 def _body(request: Request, served: ServedType) -> Any:
@@ -130,7 +159,7 @@ def _body(request: Request, served: ServedType) -> Any:
         body = parse_json(request.body, seen)
     except ValueError as error:
         raise bad_request(f"error decoding patch: {go_json_error(error)}") from error
-    strategy.report_fields(request, served, [f'duplicate field "{path}"' for path in seen.paths(body)])
+    strategy.report_fields(request, served, seen.problems(body))
     return body
 
 
@@ -142,7 +171,7 @@ async def apply(api: Api, request: Request, served: ServedType, key: Key) -> Wri
     """
     applied, repeated = decode(request.body, "application/yaml", served.resource.kind)
     _check_applied(served, applied, key)
-    strategy.report_fields(request, served, [f'duplicate field "{path}"' for path in repeated])
+    strategy.report_fields(request, served, repeated)
     if applied["metadata"].get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
     force = request.flag("force")
@@ -158,7 +187,7 @@ async def apply(api: Api, request: Request, served: ServedType, key: Key) -> Wri
                 now=api.now(),
                 subresource=request.target.subresource,
             )
-            return _named(made, key, created=current is None)
+            return _named(served.resource, made, key, created=current is None)
         except ApplyConflict as error:
             raise _conflict(error) from error
         except ApplyInvalid as error:
@@ -171,7 +200,7 @@ async def apply(api: Api, request: Request, served: ServedType, key: Key) -> Wri
     )
 
 
-def _named(made: JsonObject, key: Key, *, created: bool) -> JsonObject:
+def _named(rt: ResourceType, made: JsonObject, key: Key, *, created: bool) -> JsonObject:
     """The result of an apply with the name of its path; a version of an object that is not there is of no account."""
     meta = made["metadata"]
     metadata.check_name(made, key)
@@ -179,7 +208,7 @@ def _named(made: JsonObject, key: Key, *, created: bool) -> JsonObject:
         meta.pop("resourceVersion", None)
         if meta.get("uid"):
             why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
-            raise StatusError(409, "Conflict", why)
+            raise conflict(rt, key.name, why)
     return made
 
 

@@ -10,7 +10,7 @@ from typing import Literal, cast
 
 from moorage.apiserver.api import Api
 from moorage.apiserver.codec import Form, negotiate
-from moorage.apiserver.errors import bad_request
+from moorage.apiserver.errors import StatusError, bad_request
 from moorage.apiserver.hub import Entry, encode
 from moorage.apiserver.request import Request, Response
 from moorage.apiserver.served import ServedType
@@ -24,6 +24,8 @@ Include = Literal["Metadata", "Object", "None"]
 def one(api: Api, request: Request, served: ServedType, entry: Entry, status: int = 200) -> Response:
     """One object."""
     form = negotiate(request.headers, request.query)
+    if form.listed:
+        raise StatusError(406, "NotAcceptable", "content is not a list")
     if form.shape == "object" and form.media == "application/json" and not form.pretty:
         return Response(status, bytes_of(api.registry, served, entry))
     obj = object_of(api.registry, served, entry)
@@ -38,7 +40,13 @@ def many(api: Api, request: Request, served: ServedType, entries: Sequence[Entry
     """A list."""
     form = negotiate(request.headers, request.query)
     rt = served.resource
+    if form.shape == "partial" and not form.listed:
+        kind = "unstructured.UnstructuredList" if served.custom else f"{rt.group or 'core'}.{served.list_kind}"
+        why = f"you requested PartialObjectMetadata, but the requested object is a list (*{kind})"
+        raise StatusError(406, "NotAcceptable", why)
     if form.shape == "object":
+        if served.custom:
+            list_meta = {"continue": "", **list_meta}
         head = {"kind": served.list_kind, "apiVersion": rt.api_version, "metadata": list_meta}
         items = b",".join([list_item(served, bytes_of(api.registry, served, entry)) for entry in entries])
         body = encode(head)[:-1] + b',"items":[' + items + b"]}"
@@ -68,7 +76,8 @@ def table(
     """
     include = request.query.get("includeObject") or "Metadata"
     if include not in ("None", "Metadata", "Object"):
-        raise bad_request(f'unrecognized includeObject value: "{include}"')
+        why = f"Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+        raise bad_request(f"Unable to convert to Table as requested: includeObject: {why}")
     made = to_table(served, objects, now=api.clock(), list_meta=list_meta, include=cast(Include, include))
     made["apiVersion"] = f"meta.k8s.io/{form.version}"
     return made

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any
 
-from moorage.apiserver.errors import NoSuchPage, bad_request, invalid, no_such_resource
+from moorage.apiserver.errors import NoSuchPage, bad_request, invalid, no_such_resource, not_found
 from moorage.apiserver.request import Target
 from moorage.apiserver.served import ServedType
 from moorage.core.meta import JsonObject, Key, ResourceType
@@ -135,6 +135,8 @@ class Registry:
             StatusError: 404, no such resource, or its scope does not fit the path.
         """
         served = self.find(target.group, target.version, target.resource)
+        if served and served.custom and target.subresource in {"status", "scale"} - served.subresources:
+            raise not_found(served.resource, target.name)
         if served is None or (target.subresource and target.subresource not in served.subresources):
             raise (
                 no_such_resource()
@@ -152,6 +154,15 @@ class Registry:
 def key_of_target(served: ServedType, target: Target) -> Key:
     """The key that a request names; the namespace of cluster-scoped kinds is empty."""
     return Key(target.namespace if served.resource.namespaced else "", target.name)
+
+
+def check_patched_version(served: ServedType, obj: JsonObject) -> None:
+    """Raises 422 when a patch gave a custom resource another apiVersion, where a body with one is 400."""
+    rt, version = served.resource, obj.get("apiVersion")
+    if served.custom and isinstance(version, str) and version and version != rt.api_version:
+        shown = ResourceType(version.rpartition("/")[0], rt.version, rt.kind, rt.plural)
+        name = (obj.get("metadata") or {}).get("name", "")
+        raise invalid(shown, name, [invalid_value("apiVersion", version, f"must be {rt.api_version}")])
 
 
 def check_gvk(served: ServedType, obj: JsonObject) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from moorage.apiserver.access import Access
 from moorage.apiserver.api import Api
+from moorage.apiserver.apply import track_update
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.codec import decode, negotiate
 from moorage.apiserver.errors import bad_request, invalid
@@ -12,9 +13,11 @@ from moorage.apiserver.registry import check_gvk
 from moorage.apiserver.request import Request, Response, Target, User
 from moorage.apiserver.served import ServedType
 from moorage.apiserver.tokens import ISSUER
-from moorage.core.meta import JsonObject
+from moorage.apiserver.write import type_map
+from moorage.core.meta import JsonObject, ResourceType
 from moorage.schema import FieldError
 from moorage.schema import invalid as invalid_value
+from moorage.schema.fielderror import Verbatim, go_json
 
 
 class Reviews:
@@ -44,10 +47,12 @@ class Reviews:
             "SelfSubjectRulesReview": self._rules,
         }
         status = answers[served.resource.kind](request, served, spec)
-        meta = {**(body.get("metadata") or {}), "creationTimestamp": None}
+        meta = body.get("metadata") or {}
         answer: JsonObject = {"kind": served.resource.kind, "apiVersion": served.resource.api_version, "metadata": meta}
         if served.resource.kind != "SelfSubjectReview":
             answer["spec"] = spec
+            types = type_map(api, served)
+            answer = track_update(None, answer, manager=request.manager, types=types, now=api.now())
         else:
             meta["creationTimestamp"] = api.now()
         return Response(201, encode({**answer, "status": status}))
@@ -77,17 +82,18 @@ class Reviews:
         if not spec.get("user") and not spec.get("groups"):
             errors.append(invalid_value("spec.user", "", "at least one of user or group must be specified"))
         if errors:
-            raise invalid(served.resource, "", errors)
+            raise invalid(_nameless(served), "", errors)
         resource = spec.get("resourceAttributes") or {}
         if served.resource.namespaced and resource.get("namespace") != request.target.namespace:
-            raise bad_request(f"spec.resourceAttributes.namespace must match namespace: {request.target.namespace}")
+            path, why = "spec.resourceAttributes.namespace", "must match metadata.namespace"
+            raise invalid(_nameless(served), "", [invalid_value(path, resource.get("namespace") or "", why)])
         extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
         user = User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""), extra)
         return self._decide(user, spec)
 
     def _self_access(self, request: Request, served: ServedType, spec: JsonObject) -> JsonObject:
         if errors := _attribute_errors(spec):
-            raise invalid(served.resource, "", errors)
+            raise invalid(_nameless(served), "", errors)
         return self._decide(request.user, spec)
 
     def _decide(self, user: User, spec: JsonObject) -> JsonObject:
@@ -123,13 +129,16 @@ def user_wire(user: User) -> JsonObject:
     return wire
 
 
+def _nameless(served: ServedType) -> ResourceType:
+    """How refusals name a review: by its group alone."""
+    return ResourceType(served.resource.group, served.resource.version, "", served.resource.plural)
+
+
 def _attribute_errors(spec: JsonObject) -> list[FieldError]:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
     if resource and path:
-        return [
-            invalid_value(
-                "spec.nonResourceAttributes", path, "cannot be specified in combination with resourceAttributes"
-            )
-        ]
+        shown = Verbatim(go_json({"Path": path.get("path", ""), "Verb": path.get("verb", "")}))
+        why = "cannot be specified in combination with resourceAttributes"
+        return [invalid_value("spec.nonResourceAttributes", shown, why)]
     return [] if resource or path else [invalid_value("spec.resourceAttributes", resource, why)]

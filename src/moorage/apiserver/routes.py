@@ -8,7 +8,7 @@ from moorage.apiserver.api import Api
 from moorage.apiserver.create import create
 from moorage.apiserver.delete import delete
 from moorage.apiserver.deletecollection import delete_collection
-from moorage.apiserver.errors import method_not_allowed, no_such_resource
+from moorage.apiserver.errors import method_not_allowed, no_such_resource, not_supported
 from moorage.apiserver.get import get
 from moorage.apiserver.list import list_objects
 from moorage.apiserver.logs import read_log
@@ -66,5 +66,9 @@ async def serve(api: Api, request: Request) -> Response:
     if target.name and target.verb == "create" and not target.subresource:
         raise method_not_allowed()
     if verb is None or (not target.name and target.verb in ("update", "patch")):
-        raise method_not_allowed()
+        raise (
+            not_supported(served.resource, target.verb)
+            if served.custom and target.subresource
+            else method_not_allowed()
+        )
     return await verb(api, request, served)

@@ -13,6 +13,7 @@ from moorage.apiserver.patch import PatchError, json_patch, merge_patch
 from moorage.apiserver.patching import JSON_PATCH, MERGE, STRATEGIC
 from moorage.apiserver.registry import key_of_target
 from moorage.apiserver.request import Request, Response
+from moorage.apiserver.scalepaths import paths, walk
 from moorage.apiserver.served import ServedType
 from moorage.apiserver.write import Edit, write_object
 from moorage.core.meta import JsonObject, ResourceType
@@ -25,39 +26,23 @@ def scale_of(served: ServedType, obj: JsonObject) -> JsonObject:
     """The Scale of an object."""
     meta = obj["metadata"]
     wanted = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    paths = _paths(served)
-    status: JsonObject = {"replicas": _walk(obj, paths["statusReplicasPath"]) or 0}
-    selector = _selector(served, obj, paths)
+    places = paths(served)
+    status: JsonObject = {"replicas": walk(obj, places["statusReplicasPath"]) or 0}
+    selector = _selector(served, obj, places)
     if selector:
         status["selector"] = selector
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {name: meta[name] for name in wanted if name in meta},
-        "spec": {"replicas": _walk(obj, paths["specReplicasPath"]) or 0} if _has_spec(obj, paths) else {},
+        "spec": {} if (replicas := walk(obj, places["specReplicasPath"])) is None else {"replicas": replicas},
         "status": status,
     }
 
 
-def _paths(served: ServedType) -> dict[str, str]:
-    given = (served.version.get("subresources") or {}).get("scale") or {}
-    defaults = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ""}
-    return {name: given.get(name, default) for name, default in defaults.items()}
-
-
-def _has_spec(obj: JsonObject, paths: dict[str, str]) -> bool:
-    return _walk(obj, paths["specReplicasPath"]) is not None
-
-
-def _walk(obj: Any, path: str) -> Any:
-    for part in filter(None, path.split(".")):
-        obj = obj.get(part) if isinstance(obj, dict) else None
-    return obj
-
-
-def _selector(served: ServedType, obj: JsonObject, paths: dict[str, str]) -> str:
+def _selector(served: ServedType, obj: JsonObject, places: dict[str, str]) -> str:
     if served.custom:
-        found = _walk(obj, paths["labelSelectorPath"]) if paths["labelSelectorPath"] else ""
+        found = walk(obj, places["labelSelectorPath"]) if places["labelSelectorPath"] else ""
         return found if isinstance(found, str) else ""
     selector = obj["spec"].get("selector") or {}
     terms = [f"{name}={value}" for name, value in sorted((selector.get("matchLabels") or {}).items())]
@@ -84,7 +69,11 @@ async def get_scale(api: Api, request: Request, served: ServedType) -> Response:
     entry = api.hub.get(served.storage, str(key_of_target(served, request.target)))
     if entry is None:
         raise not_found(served.resource, request.target.name)
-    return Response(200, encode(scale_of(served, api.read(served, entry))))
+    obj = api.read(served, entry)
+    path = paths(served)["specReplicasPath"]
+    if served.custom and walk(obj, path) is None:
+        raise bad_request(f'the spec replicas field "{path}" does not exist')
+    return Response(200, encode(scale_of(served, obj)))
 
 
 async def put_scale(api: Api, request: Request, served: ServedType) -> Response:
@@ -130,21 +119,29 @@ async def _write(api: Api, request: Request, served: ServedType, change: Any) ->
             raise not_found(served.resource, key.name)
         scale = change(scale_of(served, current))
         _check(served, key.name, scale, current)
-        spec_path = [part for part in _paths(served)["specReplicasPath"].split(".") if part]
+        spec_path = [part for part in paths(served)["specReplicasPath"].split(".") if part]
         at = current
         for part in spec_path[:-1]:
             at = at.setdefault(part, {})
         at[spec_path[-1]] = (scale.get("spec") or {}).get("replicas", 0)
         return current
 
-    written = await write_object(api, Edit(served, key, request, wanted, "scale"))
+    written = await write_object(api, Edit(served, key, request, wanted, "scale", tracked=not served.custom))
     return Response(200, encode(scale_of(served, api.read(served, written.entry))))
+
+
+def _not_a_scale(served: ServedType, scale: JsonObject) -> str:
+    kind, version = scale["kind"], str(scale.get("apiVersion") or "").rpartition("/")[2]
+    if served.custom:
+        return f"expected input object type to be Scale, but {kind}"
+    head = f'{kind} in version "{version}" cannot be handled as a Scale: '
+    return f"{head}converting ({version}.{kind}) to (autoscaling.Scale): unknown conversion"
 
 
 def _check(served: ServedType, name: str, scale: JsonObject, current: JsonObject) -> None:
     """Raises 400, 409 or 422 when a Scale does not fit its object."""
     if scale.get("kind") not in (None, "", "Scale"):
-        raise bad_request(f"expected input object type to be Scale, but {scale.get('kind')}")
+        raise bad_request(_not_a_scale(served, scale))
     meta = scale.get("metadata") or {}
     if meta.get("name") not in (None, "", name):
         raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
@@ -156,5 +153,5 @@ def _check(served: ServedType, name: str, scale: JsonObject, current: JsonObject
         raise bad_request(
             'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal spec.replicas of type int32'
         )
-    if replicas < 0:
+    if replicas < 0 and not served.custom:
         raise invalid(_SCALE, name, [invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")])

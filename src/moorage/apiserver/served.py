@@ -30,7 +30,7 @@ class ServedType:
     resource: ResourceType
     schema: JsonObject
     subresources: frozenset[str] = frozenset()
-    verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+    verbs: tuple[str, ...] = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
     list_kind: str = ""
     singular: str = ""
     short_names: tuple[str, ...] = ()

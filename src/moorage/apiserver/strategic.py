@@ -27,7 +27,8 @@ def strategic_merge(
     """The object with a strategic merge patch applied.
 
     Raises:
-        PatchError: 400, the patch is no object; 422, a value does not fit its place, or a list item lacks its merge key.
+        PatchError: 400, the patch is no object; 422, a list item lacks its merge key. Values that do not fit their place are kept,
+            for decoding to refuse.
     """
     if not isinstance(patch, dict):
         text = f"json: cannot unmarshal {'array' if isinstance(patch, list) else 'string'} into Go value of type map[string]interface {{}}"
@@ -89,29 +90,21 @@ def _merge_field(node: TypeNode, made: JsonObject, name: str, value: Any, patch:
     elif isinstance(value, dict):
         _merge_object(child, made, name, value)
     elif isinstance(value, list):
-        merged = _merge_list(child, made.get(name), value, patch.get(_ORDER + name), patch.get(_DELETE_ITEMS + name))
-        _fits(child, "list", name)
-        made[name] = merged
+        made[name] = _merge_list(
+            child, made.get(name), value, patch.get(_ORDER + name), patch.get(_DELETE_ITEMS + name)
+        )
     else:
         made[name] = value
 
 
 def _merge_object(child: TypeNode, made: JsonObject, name: str, value: JsonObject) -> None:
-    _fits(child, "map", name)
     before = made.get(name)
     if value.get(_DIRECTIVE) == "delete":
         made.pop(name, None)
+    elif child.shape not in ("map", "any"):
+        made[name] = copy.deepcopy(value)  # which cannot be decoded
     else:
         made[name] = _merge_map(child, before if isinstance(before, dict) else {}, value)
-
-
-def _fits(child: TypeNode, shape: str, name: str) -> None:
-    if child.shape not in (shape, "any"):
-        what = "map" if child.shape == "map" else child.schema.get("type", "value")
-        kind = "slice" if shape == "list" else "map"
-        raise PatchError(
-            422, "Invalid", f'"" is invalid: patch: Invalid value: "{name}": cannot restore {what} from {kind}'
-        )
 
 
 def _merge_list(node: TypeNode, old: Any, patch: list[Any], order: Any, doomed: Any) -> list[Any]:

@@ -7,12 +7,14 @@ Built-in kinds go through builtin.py, custom ones through their schema; both thr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from moorage.apiserver import builtin, metadata
 from moorage.apiserver.errors import bad_request
 from moorage.apiserver.gotypes import first_mismatch
 from moorage.apiserver.registry import OBJECT_META, Registry, check_gvk
 from moorage.apiserver.request import Request
+from moorage.apiserver.scalepaths import scale_errors
 from moorage.apiserver.served import ServedType
 from moorage.core.meta import JsonObject
 from moorage.schema import ErrorType, FieldError, Verdict, validate_crd
@@ -46,27 +48,15 @@ def decode_object(
     obj, repeated = found
     check_gvk(served, obj)
     metadata.require_metadata(obj, served.resource.kind)
-    problems = [f'duplicate field "{path}"' for path in repeated]
+    problems = [*repeated]
     problems += [f'unknown field "{path}"' for path in prune(registry, served, obj)]
-    report_fields(request, served, problems)
     if served.custom:
         _check_metadata_types(registry, served, obj)
     else:
-        _fill_null_texts(obj)
         check_types(served, obj)
+    report_fields(request, served, problems)
     _drop_repeated_owners(request, obj["metadata"])
     return obj
-
-
-def _fill_null_texts(obj: JsonObject) -> None:
-    """A null in a map of texts is the empty text, as Go decodes it."""
-    meta = obj["metadata"]
-    for holder, name in ((meta, "labels"), (meta, "annotations"), (obj, "data"), (obj, "stringData")):
-        texts = holder.get(name)
-        if isinstance(texts, dict):
-            for key, value in texts.items():
-                if value is None:
-                    texts[key] = ""
 
 
 def _check_metadata_types(registry: Registry, served: ServedType, obj: JsonObject) -> None:
@@ -99,8 +89,8 @@ def prune(registry: Registry, served: ServedType, obj: JsonObject) -> list[str]:
     if not served.custom:
         return served.structural.prune(obj)
     meta = obj["metadata"]
-    dropped = served.structural.prune(obj)
-    return dropped + [f"metadata.{path}" for path in registry.object_meta.prune(meta)]
+    dropped = sorted(served.structural.prune(obj), key=lambda path: (not path.startswith("metadata."), path))
+    return [f"metadata.{path}" for path in registry.object_meta.prune(meta)] + dropped
 
 
 def report_fields(request: Request, served: ServedType, problems: Sequence[str]) -> None:
@@ -127,6 +117,8 @@ def check_types(served: ServedType, obj: JsonObject) -> None:
 
 def default(served: ServedType, obj: JsonObject) -> None:
     """Fill in the defaults of a kind."""
+    if not served.custom:
+        builtin.tidy(obj)
     served.structural.default(obj)
     if not served.custom:
         builtin.default_builtin(served.resource, obj)
@@ -145,8 +137,10 @@ def prepare_create(served: ServedType, obj: JsonObject) -> None:
 def prepare_update(served: ServedType, obj: JsonObject, old: JsonObject, subresource: str) -> None:
     """Keep what this write may not change; a changed specification raises generation."""
     if not served.custom:
-        prepare = builtin.prepare_status if subresource == "status" else builtin.prepare_update
-        prepare(served.resource, obj, old)
+        if subresource == "status":
+            builtin.prepare_status(served.resource, obj, old)
+        else:
+            builtin.prepare_update(served.resource, obj, old, subresource)
         return
     if subresource == "status":
         _only_status(obj, old)
@@ -180,21 +174,35 @@ def _only_status(obj: JsonObject, old: JsonObject) -> None:
     obj["metadata"] = meta
 
 
-def validate(served: ServedType, obj: JsonObject, old: JsonObject | None) -> Verdict:
+def has_wrong_types(served: ServedType, obj: JsonObject) -> bool:
+    """Whether some value has another JSON type than the schema says."""
+    return any(error.type is ErrorType.TYPE_INVALID for error in served.structural.validate(obj).errors)
+
+
+def validate(served: ServedType, obj: JsonObject, old: JsonObject | None, subresource: str = "") -> Verdict:
     """All complaints and warnings about an object that is to be stored."""
     errors = metadata.validate(served, obj)
     if old is not None:
-        errors += metadata.validate_update(obj, old)
+        errors = errors * metadata.times_told(served) + metadata.validate_update(obj, old) * 2
     warnings: tuple[str, ...] = ()
     if served.custom:
         found = _by_schema(served, obj, old)
-        errors += found.errors
+        errors += [_below_status(error) if subresource == "status" else error for error in found.errors]
+        errors += scale_errors(served, obj)
         warnings = metadata.finalizer_warnings(obj["metadata"]) + found.warnings
     else:
+        warnings = builtin.warn_builtin(served.resource, obj)
         errors += _without_repeats(builtin.validate_builtin(served.resource, obj, old), errors)
         if served.resource.kind == "CustomResourceDefinition":
             errors += _without_repeats(definition_errors(obj, old), errors)
     return Verdict(tuple(errors), warnings)
+
+
+def _below_status(error: FieldError) -> FieldError:
+    """The same complaint as a write of the status words it: the sentence names the field from the status on."""
+    if error.path.startswith("status.") and error.detail.startswith(f"{error.path} in body"):
+        return replace(error, detail=error.detail.removeprefix("status."))
+    return error
 
 
 def definition_errors(crd: JsonObject, old: JsonObject | None) -> list[FieldError]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from moorage.apiserver.api import Api
+from moorage.apiserver.apply import TypeMap, track_update
 from moorage.apiserver.codec import decode, negotiate
 from moorage.apiserver.errors import conflict, invalid, not_found
 from moorage.apiserver.hub import encode
@@ -18,6 +19,7 @@ from moorage.schema import invalid as invalid_value
 _REQUEST = ResourceType("authentication.k8s.io", "v1", "TokenRequest", "tokenrequests")
 _POD = ResourceType("", "v1", "Pod", "pods")
 _SECRET = ResourceType("", "v1", "Secret", "secrets")
+_SCHEMA = "io.k8s.api.authentication.v1.TokenRequest"
 _SHORTEST, _USUAL, _LONGEST = 600, 3600, 1 << 32
 
 
@@ -59,7 +61,20 @@ async def create_token(api: Api, request: Request, served: ServedType) -> Respon
         },
         "status": {"token": "" if dry else token, "expirationTimestamp": ends},
     }
+    schema = api.registry.definitions.get(_SCHEMA)
+    if schema is not None:
+        answer = _owned(api, request, schema, answer)
     return Response(201, encode(answer))
+
+
+def _owned(api: Api, request: Request, schema: JsonObject, answer: JsonObject) -> JsonObject:
+    """The answer with the fields that its writer owns."""
+    types = TypeMap.of(schema, api.registry.definitions)
+    spec = {name: value for name, value in answer["spec"].items() if value is not None}
+    sent = {**answer, "metadata": {}, "spec": spec}
+    sent.pop("status")
+    made = track_update(None, sent, manager=request.manager, types=types, now=api.now(), subresource="token")
+    return {**answer, "metadata": {**answer["metadata"], "managedFields": made["metadata"].get("managedFields")}}
 
 
 def _check(seconds: int) -> None:

@@ -59,5 +59,5 @@ async def _require_version(api: Api, served: ServedType, obj: JsonObject, path: 
         return
     rt: ResourceType = served.resource
     error = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
-    shown = ResourceType(rt.group, rt.version, rt.plural if served.custom else rt.kind, rt.plural)
+    shown = ResourceType(rt.group, rt.version, rt.plural, rt.plural)
     raise invalid(shown, obj["metadata"]["name"], [error])

@@ -39,7 +39,11 @@ def object_of(registry: Registry, served: ServedType, entry: Entry) -> JsonObjec
         strategy.prune(registry, served, obj)
         served.structural.default(obj)
         return obj
-    return renamed(served, obj, _EVENT_WORDS)
+    shown = renamed(served, obj, _EVENT_WORDS)
+    for name in ("reportingController", "reportingInstance"):
+        if not shown.get(name):
+            shown.pop(name, None)
+    return shown
 
 
 def bytes_of(registry: Registry, served: ServedType, entry: Entry) -> bytes:

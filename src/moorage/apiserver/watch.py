@@ -15,7 +15,7 @@ from random import uniform
 from moorage.apiserver import present
 from moorage.apiserver.api import Api
 from moorage.apiserver.codec import Form, negotiate
-from moorage.apiserver.errors import StatusError, bad_request, invalid, rv_too_large, too_many
+from moorage.apiserver.errors import StatusError, invalid, rv_too_large, too_many
 from moorage.apiserver.hub import Change, Collection, Entry, encode
 from moorage.apiserver.options import read_version, timeout_of
 from moorage.apiserver.request import Request, Response
@@ -27,7 +27,8 @@ from moorage.schema import FieldError, forbidden, not_supported
 
 _LIST_OPTIONS = ResourceType("meta.k8s.io", "v1", "ListOptions", "listoptions")
 _MOST_EVENTS, _MOST_BYTES = 10_000, 16 * 1024 * 1024
-_BOOKMARK_EVERY = 60.0
+_BOOKMARK_EVERY, _SHORT = 60.0, 2.0
+"""Seconds between bookmarks; and of a watch that ends too soon to get one at its end."""
 _END_OF_INITIAL = "k8s.io/initial-events-end"
 
 
@@ -119,10 +120,10 @@ def _options(api: Api, request: Request) -> WatchOptions:
     asked = request.flag("sendInitialEvents") if "sendInitialEvents" in query else None
     bookmarks = request.flag("allowWatchBookmarks")
     errors = _errors(match, asked)
+    if query.get("continue"):
+        errors.append(forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"))
     if errors:
         raise invalid(_LIST_OPTIONS, "", errors)
-    if query.get("continue"):
-        raise bad_request("continue is not allowed for a watch")
     since = read_version(version)
     seconds = timeout_of(request, uniform(1800.0, 3600.0))  # noqa: S311 - spreads reconnects
     if asked is None:
@@ -141,9 +142,9 @@ def _errors(match: str, asked: bool | None) -> list[FieldError]:
             if match != "NotOlderThan":
                 found.append(not_supported(path, match, ("NotOlderThan",)))
         return found
-    if not match:
+    if match != "NotOlderThan":
         found.append(forbidden(path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
-    elif match != "NotOlderThan":
+    if match not in ("", "NotOlderThan"):
         found.append(not_supported(path, match, ("NotOlderThan",)))
     return found
 
@@ -200,7 +201,8 @@ class _Stream:
             if pieces:
                 yield b"".join(pieces)
             now = clock()
-            if options.bookmarks and (now >= due or now >= ends) and not changes:
+            last = now >= ends and options.seconds > _SHORT
+            if options.bookmarks and (now >= due or last) and not changes:
                 due = now + _BOOKMARK_EVERY
                 yield self._bookmark(self._api.hub.revision, {})
             if now >= ends:
@@ -237,7 +239,7 @@ class _Stream:
         return table
 
     def _bookmark(self, revision: int, annotations: dict[str, str]) -> bytes:
-        meta: JsonObject = {"resourceVersion": str(revision), "creationTimestamp": None}
+        meta: JsonObject = {"resourceVersion": str(revision)}
         if annotations:
             meta["annotations"] = annotations
         rt = self._served.resource

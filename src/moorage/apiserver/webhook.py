@@ -194,8 +194,7 @@ class Caller:
             ):
                 body = await answer.content.read(_ANSWER_LIMIT)
                 if answer.status != 200:
-                    text = body.decode("utf-8", "replace")[:200].strip()
-                    raise CallFailed(f"failed to call webhook: the server responded with {answer.status}: {text}")
+                    raise CallFailed(f"failed to call webhook: {_refused(answer.status)}")
                 return json.loads(body)
         except (aiohttp.ClientError, OSError) as error:
             raise CallFailed(f'failed to call webhook: Post "{url}": {error}') from error
@@ -221,6 +220,15 @@ def _trust(bundle: str | None) -> ssl.SSLContext:
     return ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
 
 
+def _refused(status: int) -> str:
+    """An answer that is no 200, as Kubernetes tells of it; what it says is of no account."""
+    if status >= 500:
+        return 'an error on the server ("unknown") has prevented the request from succeeding'
+    if status == 404:
+        return "the server could not find the requested resource"
+    return f"the server rejected our request for an unknown reason ({status})"
+
+
 def _response(answer: Any, uid: str) -> JsonObject:
     if not isinstance(answer, dict) or answer.get("kind") != "AdmissionReview":
         raise CallFailed(
@@ -238,7 +246,7 @@ def _response(answer: Any, uid: str) -> JsonObject:
         raise CallFailed(
             f'received invalid webhook response: expected response.uid="{uid}", got "{response.get("uid", "")}"'
         )
-    if response.get("patch") and response.get("patchType") != "JSONPatch":
+    if response.get("patch") and not response.get("patchType"):
         raise CallFailed(
             "received invalid webhook response: webhook returned response.patch but not response.patchType"
         )

@@ -11,16 +11,18 @@ from dataclasses import dataclass
 
 from moorage.apiserver import metadata, strategy, views
 from moorage.apiserver.api import Api
-from moorage.apiserver.apply import TypeMap, settled, track_update
+from moorage.apiserver.apply import BadValue, TypeMap, settled, track_update
 from moorage.apiserver.creation import HasObjects, shape_of
 from moorage.apiserver.errors import StatusError, already_exists, conflict, forbidden, invalid, not_found
 from moorage.apiserver.hub import Entry, Stale, encode
 from moorage.apiserver.registry import NAMESPACES
 from moorage.apiserver.request import Request
 from moorage.apiserver.served import ServedType
-from moorage.core.meta import JsonObject, Key
+from moorage.core.meta import JsonObject, Key, ResourceType
 
 _ATTEMPTS = 10
+_EVENT = ResourceType("", "v1", "Event", "events")
+"""How refusals name an Event, in whatever group it is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +144,18 @@ async def _update(api: Api, edit: Edit, before: Entry) -> Written:
     await api.admission.validate(edit.request, served, obj, old, edit.subresource)
     if obj == old:
         return Written(before)
-    gone = bool(old["metadata"].get("deletionTimestamp")) and finished(served, obj)
     if edit.dry_run:
         return Written(_unstored(served, before.key, obj))
-    return Written(await _commit(api, edit, before.key, obj, before.rev, delete=gone))
+    if old["metadata"].get("deletionTimestamp") and finished(served, obj):
+        return await _let_go(api, edit, before, old, obj)
+    return Written(await _commit(api, edit, before.key, obj, before.rev))
+
+
+async def _let_go(api: Api, edit: Edit, before: Entry, old: JsonObject, obj: JsonObject) -> Written:
+    """End an object that nothing holds any more: watchers see its last stored state, the writer what it wrote."""
+    answer = _unstored(edit.served, before.key, obj)
+    await _commit(api, edit, before.key, old, before.rev, delete=True)
+    return Written(answer)
 
 
 def finished(served: ServedType, obj: JsonObject) -> bool:
@@ -156,15 +166,22 @@ def finished(served: ServedType, obj: JsonObject) -> bool:
 
 
 def _track(api: Api, edit: Edit, old: JsonObject | None, obj: JsonObject) -> JsonObject:
-    return track_update(
-        old,
-        obj,
-        manager=edit.request.manager,
-        types=type_map(api, edit.served),
-        now=api.now(),
-        subresource=edit.subresource,
-        api_version=edit.served.resource.api_version,
-    )
+    """The object with its owners; one that does not fit its schema has none, as in Kubernetes."""
+    try:
+        if edit.subresource and edit.served.custom and strategy.has_wrong_types(edit.served, obj):
+            raise BadValue("", "wrong types")
+        return track_update(
+            old,
+            obj,
+            manager=edit.request.manager,
+            types=type_map(api, edit.served),
+            now="" if edit.subresource == "scale" else api.now(),  # Kubernetes notes no time there
+            subresource=edit.subresource,
+            api_version=edit.served.resource.api_version,
+        )
+    except BadValue:
+        obj["metadata"].pop("managedFields", None)
+        return obj
 
 
 def _track_created(api: Api, edit: Edit, obj: JsonObject) -> JsonObject:
@@ -207,11 +224,13 @@ def _check_preconditions(edit: Edit, obj: JsonObject, old: JsonObject) -> None:
 
 
 def _check_valid(edit: Edit, obj: JsonObject, old: JsonObject | None) -> None:
-    verdict = strategy.validate(edit.served, obj, old)
-    edit.request.warnings.extend(verdict.warnings)
+    verdict = strategy.validate(edit.served, obj, old, edit.subresource)
+    if edit.served.custom or not verdict.errors:
+        edit.request.warnings.extend(verdict.warnings)
     if verdict.errors:
         name = obj["metadata"].get("name") or obj["metadata"].get("generateName") or ""
-        raise invalid(edit.served.resource, name, verdict.errors)
+        rt = edit.served.resource
+        raise invalid(_EVENT if edit.served.storage == "events" else rt, name, verdict.errors)
 
 
 def check_namespace(api: Api, served: ServedType, obj: JsonObject) -> None:

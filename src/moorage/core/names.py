@@ -48,8 +48,9 @@ def _check(value: str, form: re.Pattern[str], text: str, longest: int) -> list[s
 
 
 def dns1123_label(value: str) -> list[str]:
-    """Complaints about an RFC 1123 label (namespaces)."""
-    return _check(value, _LABEL, _LABEL_TEXT, 63)
+    """Complaints about an RFC 1123 label (namespaces); of a valid subdomain it can only be the dots."""
+    dotted = "." in value and _SUBDOMAIN.fullmatch(value)
+    return _check(value, _LABEL, "must not contain dots" if dotted else _LABEL_TEXT, 63)
 
 
 def dns1123_subdomain(value: str) -> list[str]:

@@ -33,7 +33,7 @@ class _Loader(_Base):  # type: ignore[misc]
 
     def __init__(self, text: str | bytes) -> None:
         super().__init__(text)
-        self.repeated: dict[int, list[str]] = {}
+        self.repeated: list[str] = []
         self.first_repeat: Unreadable | None = None
 
     def construct_noted(self, node: yaml.MappingNode) -> Iterator[dict[str, Any]]:
@@ -45,13 +45,13 @@ class _Loader(_Base):  # type: ignore[misc]
         for position, (key_node, value_node) in enumerate(node.value):
             name = _as_text(self.construct_object(key_node, deep=True))
             if name in written:
-                self._note(made, name, key_node)
+                self._note(name, key_node)
             if position >= inherited:
                 written.add(name)
             made[name] = self.construct_object(value_node, deep=True)
 
-    def _note(self, made: dict[str, Any], name: str, node: yaml.Node) -> None:
-        self.repeated.setdefault(id(made), []).append(name)
+    def _note(self, name: str, node: yaml.Node) -> None:
+        self.repeated.append(f'line {node.start_mark.line + 1}: key "{name}" already set in map')
         if self.first_repeat is None:
             self.first_repeat = _at(node, f"key {name!r} is given twice")
 
@@ -80,8 +80,8 @@ def load_all(text: str | bytes) -> Iterator[Any]:
         loader.dispose()
 
 
-def load(text: str | bytes, repeated: dict[int, list[str]]) -> Any:
-    """The one document of a body; `repeated` gets the keys that a mapping (by id) repeats, the last one counts.
+def load(text: str | bytes, repeated: list[str]) -> Any:
+    """The one document of a body; `repeated` gets a sentence for each key that a mapping repeats, of which the last one counts.
 
     Raises:
         Unreadable: no YAML, or more than one document.
@@ -94,7 +94,7 @@ def load(text: str | bytes, repeated: dict[int, list[str]]) -> Any:
             raise Unreadable("more than one document")
     finally:
         loader.dispose()
-    repeated.update(loader.repeated)
+    repeated += loader.repeated
     return value
 
 

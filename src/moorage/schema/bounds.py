@@ -38,6 +38,8 @@ def _make_checks(node: Node) -> list[Check]:
         made.append(_text_check(bounds))
     if node.format in INTEGER_RANGES and node.type != "number":
         made.append(_integer_check(node.format))
+    elif node.type == "integer" and not node.format:
+        made.append(_whole_check)
     elif node.format == "float":
         made.append(_float_check)
     elif node.format in FORMATS:
@@ -100,6 +102,13 @@ def _integer_check(name: str) -> Check:
     return check
 
 
+def _whole_check(value: Any, path: Path, out: list[FieldError]) -> None:
+    if type(value) is int and not _FITS_64[0] <= value <= _FITS_64[1]:
+        where = path_text(path)
+        out.append(type_invalid(where, "number", f'{where} {_IN_BODY} must be of type integer: "number"'))
+        out.append(invalid("", "", f"Checked value must be of type integer (default format) in {where}"))
+
+
 def _float_check(value: Any, path: Path, out: list[FieldError]) -> None:
     if type(value) in (int, float) and abs(value) > _LARGEST_FLOAT:
         text = f"Checked value must be of type number with format float in {path_text(path)}"
@@ -116,9 +125,11 @@ def _number_check(bounds: dict[str, Any]) -> Check:
         if factor is not None and (complaint := _factor_complaint(value, factor)):
             _refuse(out, path, value, complaint)
         if most is not None and (value > most or (below and value == most)):
-            _refuse(out, path, value, f"should be less than {'' if below else 'or equal to '}{_number(most)}")
+            shown = _number(int(most) if type(value) is int else most)  # so does Kubernetes, wrong as it is
+            _refuse(out, path, value, f"should be less than {'' if below else 'or equal to '}{shown}")
         if least is not None and (value < least or (above and value == least)):
-            _refuse(out, path, value, f"should be greater than {'' if above else 'or equal to '}{_number(least)}")
+            shown = _number(int(least) if type(value) is int else least)
+            _refuse(out, path, value, f"should be greater than {'' if above else 'or equal to '}{shown}")
 
     return check
 

@@ -17,13 +17,17 @@ from .node import Node
 
 FIELD_STEP: Final = re.compile(r"\.([A-Za-z_][A-Za-z0-9_$-]*)|\['((?:[^'\\]|\\.)*)'\]")
 """One step of a `fieldPath`: `.name` or `['name']`."""
-_OLD: Final = re.compile(r"\boldSelf\b")
 _TEXT: Final = re.compile(r"""[rR]?(\"\"\"|'''|"|')(?:\\.|(?!\1).)*\1""", re.DOTALL)
 
 
 def names_old(expression: str) -> bool:
     """Whether an expression reads `oldSelf`."""
-    return _OLD.search(_TEXT.sub("''", expression)) is not None
+    return reads(expression, "oldSelf")
+
+
+def reads(expression: str, name: str) -> bool:
+    """Whether an expression names a variable, texts left aside."""
+    return re.search(rf"\b{name}\b", _TEXT.sub("''", expression)) is not None
 
 
 @dataclass(frozen=True, slots=True)

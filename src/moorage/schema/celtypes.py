@@ -36,6 +36,9 @@ _TYPE_NAMES: Final = (
 _SELECT: Final = re.compile(r"expression of type '(.+)' cannot be the operand of a select operation")
 _PLACE: Final = re.compile(r"<input>:(\d+):(\d+)")
 
+_SCALARS: Final = {"string": "string", "integer": "int", "number": "double", "boolean": "bool"}
+_MACRO: Final = re.compile(r"\.\s*(?:filter|map|all|exists|exists_one|existsOne|transformList|transformMap)\s*\(\s*$")
+
 
 @dataclass(frozen=True, slots=True)
 class _Known:
@@ -165,6 +168,8 @@ def _pointed(source: str, at: int, text: str) -> str:
 def _visit_call(expr: Call, scope: Mapping[str, _Known], walk: _Walk) -> _Known:
     known = [_visit(part, scope, walk) for part in expr.arguments]
     first = known[0] if known else _NOTHING
+    if expr.function in ("_==_", "_!=_") and walk.checking and (why := _unequal(expr.function, known)):
+        walk.complaints.append(_pointed(walk.source, expr.at, why))
     if expr.function == "_?._" and isinstance(expr.arguments[1], Other) and expr.arguments[1].text is not None:
         found = _field(first, expr.arguments[1].text, expr.at, walk)
         return _Known(found.node, optional=True)
@@ -175,6 +180,18 @@ def _visit_call(expr: Call, scope: Mapping[str, _Known], walk: _Walk) -> _Known:
         if isinstance(part, Other) and part.text is not None and not _fits_literal(expr.function, part.text):
             walk.complaints.append(_pointed(walk.source, part.at, f"invalid {expr.function} argument"))
     return _NOTHING
+
+
+def _unequal(function: str, sides: list[_Known]) -> str:
+    """The complaint about a scalar that is compared with an optional one; empty where the checker cannot tell."""
+    names = [side.node.type if side.node is not None else "" for side in sides]
+    if len(sides) != 2 or sides[0].optional == sides[1].optional or any(name not in _SCALARS for name in names):
+        return ""
+    shown = [
+        f"optional_type({_SCALARS[name]})" if side.optional else _SCALARS[name]
+        for name, side in zip(names, sides, strict=True)
+    ]
+    return f"found no matching overload for '{function}' applied to '({', '.join(shown)})'"
 
 
 def _fits_literal(function: str, text: str) -> bool:
@@ -215,8 +232,13 @@ def _convert(expr: Expr, node: Node, walk: _Walk) -> None:
     if not call or (isinstance(expr, Select) and expr.test):
         return
     span = _span(expr, walk.source)
-    if span is not None:
+    if span is not None and not (isinstance(expr, Ident) and _declares(walk.source, *span)):
         walk.inserts[span] = call
+
+
+def _declares(source: str, start: int, end: int) -> bool:
+    """Whether a name stands where a macro is told its variable: `filter(x, ...)` expands to a use of `x` at that place."""
+    return source[end:].lstrip().startswith(",") and _MACRO.search(source[:start]) is not None
 
 
 def _checking_call(node: Node) -> str:

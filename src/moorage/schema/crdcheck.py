@@ -13,7 +13,7 @@ from moorage.core.meta import JsonObject
 from moorage.core.names import dns1035_label, dns1123_subdomain
 
 from .crdschema import structural_errors
-from .fielderror import FieldError, forbidden, invalid, not_supported, required
+from .fielderror import FieldError, Verbatim, forbidden, go_json, invalid, not_supported, required
 
 _BASE: Final = "spec.validation.openAPIV3Schema"
 _MIXED: Final = "may have mixed case, but should otherwise match: "
@@ -40,14 +40,35 @@ def validate_crd(crd: JsonObject) -> list[FieldError]:
     names = spec.get("names") or {}
     errors = [*_group_errors(crd, spec, names), *_name_errors(names)]
     versions = spec.get("versions") or []
+    if len({version.get("name") for version in versions}) < len(versions):
+        return [*errors, invalid("spec.versions", _shown(spec.get("versions")), "must contain unique version names")]
     if len(versions) > 1:
         text = "Moorage serves one version of each custom resource: several versions need conversion; declare one"
         return [*errors, forbidden("spec.versions", text)]
     if not any(version.get("storage") for version in versions):
-        errors.append(invalid("spec.versions", versions, "must have exactly one version marked as storage version"))
+        text = "must have exactly one version marked as storage version"
+        errors.append(invalid("spec.versions", _shown(spec.get("versions")), text))
+        errors.append(invalid("status.storedVersions", None, "must have at least one stored version"))
     for version in versions:
         errors += _version_errors(version)
     return errors
+
+
+_VERSION_FIELDS: Final = (
+    "Deprecated", "DeprecationWarning", "Schema", "Subresources", "AdditionalPrinterColumns", "SelectableFields",
+)  # fmt: skip
+
+
+def _shown(versions: Any) -> Any:
+    """Versions as kube-apiserver prints them: what all of them share stands elsewhere."""
+    if not versions:
+        return versions
+    rows = []
+    for version in versions:
+        row: JsonObject = {"Name": version.get("name") or "", "Served": bool(version.get("served"))}
+        row |= {"Storage": bool(version.get("storage")), **dict.fromkeys(_VERSION_FIELDS), "Deprecated": False}
+        rows.append(row)
+    return Verbatim(go_json(rows))
 
 
 def _group_errors(crd: JsonObject, spec: JsonObject, names: JsonObject) -> Iterator[FieldError]:
@@ -71,14 +92,16 @@ def _group_errors(crd: JsonObject, spec: JsonObject, names: JsonObject) -> Itera
 
 
 def _name_errors(names: JsonObject) -> Iterator[FieldError]:
-    for field in ("plural", "singular"):
-        value = names.get(field) or ""
-        if value or field == "plural":
-            yield from (invalid(f"spec.names.{field}", value, text) for text in dns1035_label(value))
-    for field in ("kind", "listKind"):
-        value = names.get(field) or ""
-        if value or field == "kind":
-            yield from (invalid(f"spec.names.{field}", value, _MIXED + text) for text in dns1035_label(value.lower()))
+    kind = names.get("kind") or ""
+    implied = {"singular": kind.lower(), "listKind": kind and f"{kind}List"}
+    for field in ("plural", "singular", "kind", "listKind"):
+        value = names.get(field) or implied.get(field, "")
+        mixed = _MIXED if field in ("kind", "listKind") else ""
+        if not value:
+            yield required(f"spec.names.{field}")
+        else:
+            texts = dns1035_label(value.lower() if mixed else value)
+            yield from (invalid(f"spec.names.{field}", value, mixed + text) for text in texts)
     if names.get("kind") and names.get("kind") == names.get("listKind"):
         yield invalid("spec.names.listKind", names["listKind"], "kind and listKind may not be the same")
     for field in ("shortNames", "categories"):
@@ -88,7 +111,8 @@ def _name_errors(names: JsonObject) -> Iterator[FieldError]:
 
 def _version_errors(version: JsonObject) -> list[FieldError]:
     name = version.get("name") or ""
-    errors = [invalid("spec.versions[0].name", name, text) for text in dns1035_label(name)]
+    places = ("spec.versions[0].name", "spec.version")  # the second is where a single version once stood
+    errors = [invalid(place, name, text) for place in places for text in dns1035_label(name)]
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if not isinstance(schema, dict):
         return [*errors, required("spec.versions[0].schema.openAPIV3Schema")]
@@ -136,4 +160,5 @@ def _selectable_errors(fields: Any, schema: JsonObject) -> Iterator[FieldError]:
         if not isinstance(found, dict):
             yield invalid(where, path, "is an invalid path: does not refer to a valid field")
         elif found.get("type") not in ("string", "boolean", "integer"):
-            yield invalid(where, path, "is an invalid path: must point to a field of type string, boolean or integer")
+            text = "must point to a field of type string, boolean or integer."
+            yield invalid(where, path, f"{text} Enum string fields and strings with formats are allowed.")

@@ -96,8 +96,10 @@ def _rule(node: Node, rule: JsonObject, place: _Place) -> Iterator[FieldError]:
         yield not_supported(f"{place.path}.reason", reason, _REASONS)
     if (target := rule.get("fieldPath")) and not _leads_somewhere(node, str(target)):
         yield invalid(f"{place.path}.fieldPath", target, "must be a valid path")
-    yield from _old_errors(rule, text, place)
-    yield from _expression_errors(node, rule, text, place)
+    broken = [*_expression_errors(node, rule, text, place)]
+    compiles = not any(error.path == f"{place.path}.rule" for error in broken)
+    yield from _old_errors(rule, text, place, uses_old=compiles and names_old(text))
+    yield from broken
 
 
 def _message_errors(rule: JsonObject, text: str, path: str) -> Iterator[FieldError]:
@@ -112,8 +114,7 @@ def _message_errors(rule: JsonObject, text: str, path: str) -> Iterator[FieldErr
         yield required(f"{path}.messageExpression", "messageExpression must be non-empty if specified")
 
 
-def _old_errors(rule: JsonObject, text: str, place: _Place) -> Iterator[FieldError]:
-    uses_old = names_old(text)
+def _old_errors(rule: JsonObject, text: str, place: _Place, *, uses_old: bool) -> Iterator[FieldError]:
     if rule.get("optionalOldSelf") is not None and not uses_old:
         reason = "may not be set if oldSelf is not used in rule"
         yield invalid(f"{place.path}.optionalOldSelf", rule["optionalOldSelf"], reason)

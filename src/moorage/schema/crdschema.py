@@ -58,7 +58,7 @@ def _root_errors(root: _At) -> Iterator[FieldError]:
         yield invalid(f"{root.path}.type", kind, "must be object at the root")
     if root.schema.get("nullable"):
         yield forbidden(f"{root.path}.nullable", "nullable cannot be true at the root")
-    if root.schema.get("additionalProperties"):
+    if root.schema.get("additionalProperties") is not None:
         yield forbidden(f"{root.path}.additionalProperties", "must not be used at the root")
     yield from _resource_errors(root)
 

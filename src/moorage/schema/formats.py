@@ -13,6 +13,9 @@ from datetime import date, datetime
 from typing import Final
 from urllib.parse import urlsplit
 
+from moorage.core.quantity import parse_quantity
+
+_MICRO_TIME: Final = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(?:Z|[+-]\d\d:\d\d)"
 _DATE_TIME: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|[+-](\d\d):(\d\d))", re.ASCII
 )
@@ -148,6 +151,20 @@ def _long_name(text: str) -> bool:
     return len(text) <= 253 and _LONG_NAME.fullmatch(text) is not None
 
 
+QUANTITY: Final = "io.k8s.Quantity"
+MICRO_TIME: Final = "io.k8s.MicroTime"
+"""Names of formats that only built-in types have; no schema of a user can ask for them by accident."""
+
+
+def is_quantity(text: str) -> bool:
+    """An amount such as `100m` or `1Gi`."""
+    try:
+        parse_quantity(text)
+    except ValueError:
+        return False
+    return True
+
+
 FORMATS: Final[Mapping[str, Callable[[str], bool]]] = {
     "date-time": is_date_time, "datetime": is_date_time, "date": is_date, "byte": is_byte,
     "duration": is_duration, "uri": is_uri, "hostname": is_hostname, "email": _is_email,
@@ -157,6 +174,7 @@ FORMATS: Final[Mapping[str, Callable[[str], bool]]] = {
     "isbn": _matches(_ISBN), "isbn10": _matches(_ISBN), "isbn13": _matches(_ISBN), "creditcard": _matches(_CARD),
     "bsonobjectid": _matches(_OBJECT_ID),
     "k8s-short-name": _short_name, "k8s-long-name": _long_name,
+    QUANTITY: is_quantity, MICRO_TIME: _matches(_MICRO_TIME),
 }  # fmt: skip
 """Formats of strings by name; other names restrict nothing."""
 

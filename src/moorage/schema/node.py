@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from moorage.core.meta import JsonObject
 
-from .formats import CHECKED_FORMATS
+from .formats import CHECKED_FORMATS, MICRO_TIME, QUANTITY
 
 
 class _Missing(Enum):
@@ -118,6 +118,8 @@ class Compiler:
             node = self._fill(self._named[name], schema)
             # A built-in type without a schema (JSON, JSONSchemaPropsOrArray) means any value.
             node.opaque = node.preserve = node.preserve or not schema
+            if name.endswith(".MicroTime"):
+                node.format = MICRO_TIME
             self._open.discard(name)
             self._finish(name)
         return self._named[name]
@@ -204,7 +206,7 @@ def _read_type(node: Node, schema: JsonObject) -> None:
     if node.int_or_string:
         node.type, node.kinds = "integer,string", _INT_OR_STRING
     elif not node.type and _alternatives(schema) == {"string", "number"}:
-        node.type, node.kinds = "string,number", _QUANTITY
+        node.type, node.kinds, node.format = "string,number", _QUANTITY, QUANTITY
     else:
         node.kinds = _KINDS.get(node.type, _ANY)
 
@@ -224,7 +226,7 @@ def _read_extensions(node: Node, schema: JsonObject) -> None:
 
 def _is_plain(node: Node) -> bool:
     junctors = node.all_of or node.any_of or node.one_of or node.negated
-    restricted = bool(node.bounds or junctors) or node.format in CHECKED_FORMATS
+    restricted = bool(node.bounds or junctors) or node.format in CHECKED_FORMATS or node.type == "integer"
     nested = node.properties or node.additional or node.items or node.required
     return not (restricted or nested or node.kinds is _ANY)
 

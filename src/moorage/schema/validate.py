@@ -12,7 +12,7 @@ from typing import Any, Final
 from .bounds import checks_of
 from .fielderror import FieldError, invalid, required, type_invalid
 from .fieldpath import Path, path_text
-from .formats import CHECKED_FORMATS
+from .formats import CHECKED_FORMATS, QUANTITY
 from .listtypes import key_of
 from .node import MISSING, Node
 from .sameness import same
@@ -20,7 +20,7 @@ from .sameness import same
 _NAMES: Final = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 
 _GO_NAMES: Final = {int: "int64", float: "float64"}
-_NAMED_FORMATS: Final = CHECKED_FORMATS | {"double", "password"}
+_NAMED_FORMATS: Final = (CHECKED_FORMATS - {QUANTITY}) | {"double", "password"}
 
 
 @dataclass(slots=True)

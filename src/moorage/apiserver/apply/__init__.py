@@ -13,5 +13,6 @@ from __future__ import annotations
 from moorage.apiserver.apply.merge import ApplyConflict, ApplyInvalid, apply_object
 from moorage.apiserver.apply.track import settled, track_update
 from moorage.apiserver.apply.types import TypeMap
+from moorage.apiserver.apply.values import BadValue
 
-__all__ = ["ApplyConflict", "ApplyInvalid", "TypeMap", "apply_object", "settled", "track_update"]
+__all__ = ["ApplyConflict", "ApplyInvalid", "BadValue", "TypeMap", "apply_object", "settled", "track_update"]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from moorage.apiserver.apply.compare import Difference, difference
+from moorage.apiserver.apply.fieldmanagers import APPLY, BEFORE_FIRST_APPLY, UPDATE, Manager, Managers, Owned, encode
 from moorage.apiserver.apply.fieldset import FieldSet
 from moorage.apiserver.apply.fitting import misfit_text, misfits
-from moorage.apiserver.apply.fieldmanagers import APPLY, BEFORE_FIRST_APPLY, UPDATE, Manager, Managers, Owned, encode
 from moorage.apiserver.apply.ownership import (
     UNOWNED,
     cleaned,
@@ -99,6 +99,8 @@ def apply_object(
     changed = changed.outside(ignored)
     found = conflicts_of(managers, changed.taken, write.manager)
     if found and not force:
+        found = _beyond_last_applied(found, live, write)
+    if found and not force:
         raise ApplyConflict(*conflict_texts(found))
     managers = cleaned(hand_over(managers, changed, write.manager))
     if not changed:
@@ -111,6 +113,20 @@ def apply_object(
     if not made["metadata"]["managedFields"]:
         del made["metadata"]["managedFields"]
     return settled(live, made)
+
+
+def _beyond_last_applied(
+    found: list[tuple[Manager, FieldSet]], live: JsonObject | None, write: _Write
+) -> list[tuple[Manager, FieldSet]]:
+    """Conflicts without those about fields that kubectl's client-side apply declared: kubectl takes them over silently."""
+    text = ((live or {}).get("metadata", {}).get("annotations") or {}).get(LAST_APPLIED)
+    if write.manager.name != "kubectl" or not text:
+        return found
+    try:
+        declared = fields_of(write.types.root, json.loads(text))
+    except (ValueError, AttributeError, TypeError):
+        return found
+    return [(manager, rest) for manager, fields in found if (rest := fields.difference(declared))]
 
 
 def _undated(managers: Managers, manager: Manager, before: Owned | None) -> Managers:

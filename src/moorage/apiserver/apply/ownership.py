@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from moorage.apiserver.apply.compare import Difference
-from moorage.apiserver.apply.fieldset import FieldSet, Path, field_element, path_text
 from moorage.apiserver.apply.fieldmanagers import Manager, Managers, Owned
+from moorage.apiserver.apply.fieldset import FieldSet, Path, field_element, path_text
 from moorage.apiserver.apply.types import TypeMap, TypeNode
 
 

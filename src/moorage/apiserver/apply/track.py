@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from moorage.apiserver.apply.compare import difference
-from moorage.apiserver.apply.fieldset import FieldSet
 from moorage.apiserver.apply.fieldmanagers import UPDATE, Manager, Managers, Owned, decode, encode
+from moorage.apiserver.apply.fieldset import FieldSet
 from moorage.apiserver.apply.ownership import cleaned, hand_over, ignored_fields, known
 from moorage.apiserver.apply.types import TypeMap
 from moorage.apiserver.apply.values import same

@@ -12,6 +12,7 @@ from moorage.apiserver.builtin import coregroup, policies, workloads
 from moorage.apiserver.builtin.checks import validate_builtin
 from moorage.apiserver.builtin.lifecycle import has_status, prepare_create, prepare_status, prepare_update
 from moorage.apiserver.builtin.structs import tidy
+from moorage.apiserver.builtin.warn import warn_builtin
 from moorage.core.meta import JsonObject, ResourceType
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "prepare_update",
     "tidy",
     "validate_builtin",
+    "warn_builtin",
 ]
 
 _DEFAULTS: dict[tuple[str, str], Callable[[JsonObject], None]] = {
@@ -49,11 +51,10 @@ _DEFAULTS: dict[tuple[str, str], Callable[[JsonObject], None]] = {
 
 
 def default_builtin(rt: ResourceType, obj: JsonObject) -> None:
-    """Materialises, in place, what kube-apiserver prints of a decoded object: defaults set, empty optional fields dropped.
+    """Materialises, in place, the defaults that kube-apiserver prints of a decoded object that was tidied before.
 
     Source: answers of kube-apiserver 1.36.3 (tests/apiserver/engine/cases).
     """
-    tidy(obj)
     fill = _DEFAULTS.get((rt.group, rt.kind))
     if fill is not None:
         fill(obj)

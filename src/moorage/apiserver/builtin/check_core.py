@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import difflib
+import ipaddress
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -27,6 +29,7 @@ from moorage.apiserver.builtin.fields import (
 from moorage.core import names
 from moorage.core.meta import JsonObject
 from moorage.schema import duplicate, forbidden, invalid, required, too_long
+from moorage.schema.fielderror import Verbatim, go_json
 
 _LIMIT = 1024 * 1024
 _FIXED = "field is immutable when `immutable` is set"
@@ -36,6 +39,8 @@ _PARTS = {
     "kubernetes.io/dockercfg": (".dockercfg",),
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
 }
+_POD_NETWORK = ipaddress.ip_network("127.96.0.0/11")
+"""Where the node gives pods their addresses (spec/embedded.md, Node)."""
 _SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _ACCESS = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 
@@ -69,7 +74,7 @@ def check_config_map(obj: JsonObject, old: JsonObject | None) -> Errors:
             yield invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
     yield from _keys("binaryData", binary)
     if _size(data, encoded=False) + _size(binary, encoded=True) > _LIMIT:
-        yield too_long("", "", _LIMIT)
+        yield too_long("[]", "", _LIMIT)  # as Kubernetes prints a path without a name
 
 
 def check_secret(obj: JsonObject, old: JsonObject | None) -> Errors:
@@ -170,7 +175,7 @@ def _repeated_ports(ports: list[JsonObject]) -> Errors:
                 "TargetPort": 0,
                 "NodePort": 0,
             }
-            yield duplicate(f"spec.ports[{index}]", shown)
+            yield duplicate(f"spec.ports[{index}]", Verbatim(go_json(shown)))
         seen.add(key)
 
 
@@ -203,12 +208,33 @@ def check_claim(obj: JsonObject, old: JsonObject | None) -> Errors:
         text = (
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
         )
-        yield forbidden("spec", text)
+        yield forbidden("spec", f"{text}\n{_claim_difference(old['spec'], spec)}")
 
 
 def _claim_shape(spec: Mapping[str, Any], old: Mapping[str, Any]) -> JsonObject:
-    free = {"resources", "volumeAttributesClassName"} | (set() if old.get("volumeName") else {"volumeName"})
+    free = {"resources", "volumeAttributesClassName"} if old.get("volumeName") else {"volumeName"}
     return {name: value for name, value in spec.items() if name not in free}
+
+
+_CLAIM_FIELDS = (
+    "accessModes", "selector", "resources", "volumeName", "storageClassName", "volumeMode", "dataSource", "dataSourceRef",
+    "volumeAttributesClassName",
+)  # fmt: skip
+
+
+def _claim_difference(old: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
+    """What changed, as Kubernetes prints two claims side by side."""
+    before, after = (json.dumps(_claim_shown(item), indent=1, ensure_ascii=False).splitlines() for item in (old, spec))
+    lines = list(difflib.unified_diff(before, after, lineterm=""))[2:]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _claim_shown(spec: Mapping[str, Any]) -> JsonObject:
+    shown = {f"{name[0].upper()}{name[1:]}": spec.get(name) for name in _CLAIM_FIELDS}
+    resources = spec.get("resources") or {}
+    shown["Resources"] = {"Limits": resources.get("limits"), "Requests": resources.get("requests")}
+    shown["VolumeName"] = spec.get("volumeName") or ""
+    return shown
 
 
 def check_event(obj: JsonObject, old: JsonObject | None) -> Errors:
@@ -257,6 +283,8 @@ def _endpoint_address(path: str, address: str) -> Errors:
     yield from wrong
     if wrong:
         yield invalid(path, address, "must be a valid IP address")
+    elif (found := ipaddress.ip_address(address)).is_loopback and found not in _POD_NETWORK:
+        yield invalid(path, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
 
 
 def check_lease(obj: JsonObject, _old: JsonObject | None) -> Errors:

@@ -41,7 +41,16 @@ def check_pod(obj: JsonObject, old: JsonObject | None) -> Errors:
             image = container.get("image") or ""
             if image != image.strip():
                 yield invalid(f"spec.{name}[{index}].image", image, "must not have leading or trailing whitespace")
-    if old is not None and _fixed_parts(obj["spec"]) != _fixed_parts(old["spec"]):
+    if old is not None:
+        yield from _fixed(obj["spec"], old["spec"])
+
+
+def _fixed(spec: Mapping[str, Any], old: Mapping[str, Any]) -> Errors:
+    for name, what in (("containers", "containers"), ("initContainers", "init containers")):
+        if len(spec.get(name) or ()) != len(old.get(name) or ()):
+            yield forbidden(f"spec.{name}", f"pod updates may not add or remove {what}")
+            return
+    if _fixed_parts(spec) != _fixed_parts(old):
         yield forbidden("spec", _FIXED)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from moorage.apiserver.builtin.conditions import check_conditions
 from moorage.apiserver.builtin.fields import (
     Errors,
     at_most_all,
@@ -23,6 +24,7 @@ from moorage.apiserver.builtin.fields import (
 from moorage.core import names
 from moorage.core.meta import JsonObject
 from moorage.schema import duplicate, forbidden, invalid, required
+from moorage.schema.fielderror import Verbatim, go_json
 
 _RBAC = "rbac.authorization.k8s.io"
 _VERSIONS = ("v1", "v1beta1")
@@ -38,7 +40,7 @@ def check_disruption_budget(obj: JsonObject, _old: JsonObject | None) -> Errors:
             "MaxUnavailable": spec["maxUnavailable"],
             "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
         }
-        yield invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set")
+        yield invalid("spec", Verbatim(go_json(shown)), "minAvailable and maxUnavailable cannot be both set")
     for name in ("minAvailable", "maxUnavailable"):
         if spec.get(name) is not None:
             yield from percent_or_number(f"spec.{name}", spec[name])
@@ -115,7 +117,7 @@ def check_role(obj: JsonObject, _old: JsonObject | None) -> Errors:
         if paths:
             if obj.get("kind") == "Role":
                 yield invalid(f"{path}.nonResourceURLs", paths, "namespaced rules cannot apply to non-resource URLs")
-            elif any(rule.get(name) for name in ("apiGroups", "resources", "resourceNames")):
+            if any(rule.get(name) for name in ("apiGroups", "resources", "resourceNames")):
                 text = "rules cannot apply to both regular resources and non-resource URLs"
                 yield invalid(f"{path}.nonResourceURLs", paths, text)
             continue
@@ -164,7 +166,9 @@ def check_webhooks(obj: JsonObject, _old: JsonObject | None) -> Errors:
             yield from _hook_rule(f"{path}.rules[{number}]", rule)
         yield from one_of(f"{path}.failurePolicy", hook.get("failurePolicy"), "Fail", "Ignore")
         yield from one_of(f"{path}.matchPolicy", hook.get("matchPolicy"), "Equivalent", "Exact")
-        yield from one_of(f"{path}.sideEffects", hook.get("sideEffects") or "", "None", "NoneOnDryRun")
+        yield from _side_effects(f"{path}.sideEffects", hook.get("sideEffects"))
+        if obj.get("kind") == "MutatingWebhookConfiguration":
+            yield from one_of(f"{path}.reinvocationPolicy", hook.get("reinvocationPolicy"), "IfNeeded", "Never")
         seconds = hook.get("timeoutSeconds")
         if isinstance(seconds, int) and not 1 <= seconds <= 30:
             yield invalid(f"{path}.timeoutSeconds", seconds, "the timeout value must be between 1 and 30 seconds")
@@ -172,9 +176,17 @@ def check_webhooks(obj: JsonObject, _old: JsonObject | None) -> Errors:
         yield from selector(f"{path}.objectSelector", hook.get("objectSelector"))
         yield from _client(f"{path}.clientConfig", hook.get("clientConfig") or {})
         yield from _review_versions(f"{path}.admissionReviewVersions", hook.get("admissionReviewVersions") or [])
+        yield from check_conditions(f"{path}.matchConditions", hook.get("matchConditions") or [])
         if name in seen:
             yield duplicate(f"{path}.name", name)
         seen.add(name)
+
+
+def _side_effects(path: str, value: str | None) -> Errors:
+    if value is None:
+        yield required(path, "must specify one of None, NoneOnDryRun")
+    else:
+        yield from one_of(path, value, "None", "NoneOnDryRun")
 
 
 def _hook_name(path: str, name: str) -> Errors:
@@ -187,9 +199,12 @@ def _hook_name(path: str, name: str) -> Errors:
 
 
 def _hook_rule(path: str, rule: Mapping[str, Any]) -> Errors:
-    if not rule.get("operations"):
+    operations, resources = rule.get("operations") or [], rule.get("resources") or []
+    if not operations:
         yield required(f"{path}.operations")
-    for index, operation in enumerate(rule.get("operations") or ()):
+    elif "*" in operations and len(operations) > 1:
+        yield invalid(f"{path}.operations", operations, "if '*' is present, must not specify other operations")
+    for index, operation in enumerate(operations):
         yield from one_of(f"{path}.operations[{index}]", operation, "*", "CONNECT", "CREATE", "DELETE", "UPDATE")
     for name, what in (("apiGroups", "API groups"), ("apiVersions", "API versions")):
         values = rule.get(name) or []
@@ -197,11 +212,13 @@ def _hook_rule(path: str, rule: Mapping[str, Any]) -> Errors:
             yield required(f"{path}.{name}")
         elif "*" in values and len(values) > 1:
             yield invalid(f"{path}.{name}", values, f"if '*' is present, must not specify other {what}")
-    resources = rule.get("resources") or []
     if not resources:
         yield required(f"{path}.resources")
     elif "*/*" in resources and len(resources) > 1:
         yield invalid(f"{path}.resources", resources, "if '*/*' is present, must not specify other resources")
+    elif "*" in resources and any("/" not in item and item != "*" for item in resources):
+        text = "if '*' is present, must not specify other resources without subresources"
+        yield invalid(f"{path}.resources", resources, text)
     yield from one_of(f"{path}.scope", rule.get("scope"), "*", "Cluster", "Namespaced")
 
 
@@ -209,12 +226,30 @@ def _client(path: str, client: Mapping[str, Any]) -> Errors:
     url, service = client.get("url"), client.get("service")
     if (url is None) == (service is None):
         yield required(path, "exactly one of url or service is required")
-    elif url is not None and urlsplit(url).scheme != "https":
-        text = "'https' is the only allowed URL scheme; desired format: https://host[/path]"
-        yield invalid(f"{path}.url", urlsplit(url).scheme, text)
+    elif url is not None:
+        yield from _address(f"{path}.url", url)
     elif service is not None:
         yield from named(f"{path}.service.name", service.get("name"))
-        yield from named(f"{path}.service.namespace", service.get("namespace"))
+        # Kubernetes tells of a missing namespace at the name, too
+        yield from named(f"{path}.service.name", service.get("namespace"))
+        where = service.get("port", 443)
+        if not isinstance(where, int) or not 1 <= where <= 65535:
+            text = "port is not valid: must be between 1 and 65535, inclusive"
+            yield invalid(f"{path}.service.port", where, text)
+
+
+def _address(path: str, url: str) -> Errors:
+    parts, form = urlsplit(url), "; desired format: https://host[/path]"
+    if parts.scheme != "https":
+        yield invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{form}")
+    if not parts.netloc:
+        yield invalid(path, "", f"host must be specified{form}")
+    if parts.username is not None:
+        yield invalid(path, parts.username, "user information is not permitted in the URL")
+    if parts.fragment:
+        yield invalid(path, parts.fragment, "fragments are not permitted in the URL")
+    if parts.query:
+        yield invalid(path, parts.query, "query parameters are not permitted in the URL")
 
 
 def _review_versions(path: str, versions: list[str]) -> Errors:
@@ -223,3 +258,6 @@ def _review_versions(path: str, versions: list[str]) -> Errors:
         yield required(path, f"must specify one of {listed}")
     elif not set(versions) & set(_VERSIONS):
         yield invalid(path, versions, f"must include at least one of {listed}")
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
+            yield invalid(f"{path}[{index}]", version, "duplicate version")

@@ -24,6 +24,7 @@ from moorage.apiserver.builtin.fields import (
 )
 from moorage.core.meta import JsonObject
 from moorage.schema import ErrorType, FieldError, forbidden, invalid, required
+from moorage.schema.fielderror import Verbatim, go_json
 
 _UNMATCHED = "`selector` does not match template `labels`"
 _UID_LABEL = "batch.kubernetes.io/controller-uid"
@@ -70,6 +71,20 @@ def check_deployment(obj: JsonObject, old: JsonObject | None) -> Errors:
         yield invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
     if old is not None:
         yield from unchanged("spec.selector", spec.get("selector"), old["spec"].get("selector"))
+        yield from _counts(obj, old, "updatedReplicas", "readyReplicas", "availableReplicas")
+
+
+def _counts(obj: JsonObject, old: JsonObject, *fields: str) -> Errors:
+    """A status that changes tells of no more replicas than there are."""
+    status = obj.get("status") or {}
+    if status == (old.get("status") or {}):
+        return
+    yield from non_negatives(status, "status", "replicas", *fields)
+    for name in fields:
+        if status.get(name, 0) > status.get("replicas", 0):
+            yield invalid(f"status.{name}", status[name], "cannot be greater than status.replicas")
+    if status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
+        yield invalid("status.availableReplicas", status["availableReplicas"], "cannot be greater than readyReplicas")
 
 
 def _strategy(strategy: Mapping[str, Any]) -> Errors:
@@ -83,7 +98,7 @@ def _strategy(strategy: Mapping[str, Any]) -> Errors:
         case other:
             shown = {"Type": other, "RollingUpdate": rolling}
             detail = 'supported values: "Recreate", "RollingUpdate"'
-            yield FieldError("spec.strategy", ErrorType.NOT_SUPPORTED, detail, shown)
+            yield FieldError("spec.strategy", ErrorType.NOT_SUPPORTED, detail, Verbatim(go_json(shown)))
 
 
 def _rolling(path: str, rolling: Mapping[str, Any]) -> Errors:
@@ -103,18 +118,19 @@ def check_replica_set(obj: JsonObject, old: JsonObject | None) -> Errors:
     yield from _always(spec)
     if old is not None:
         yield from unchanged("spec.selector", spec.get("selector"), old["spec"].get("selector"))
+        yield from _counts(obj, old, "fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 
 
 def check_job(obj: JsonObject, old: JsonObject | None) -> Errors:
     """Complaints about a Job."""
     spec = obj["spec"]
-    yield from _generated_selector(obj)
+    yield from _generated_selector(obj, created=old is None)
     yield from _job_spec("spec", spec)
     if old is not None:
         yield from _job_update(spec, old["spec"])
 
 
-def _generated_selector(obj: JsonObject) -> Errors:
+def _generated_selector(obj: JsonObject, *, created: bool) -> Errors:
     spec, wanted = obj["spec"], obj["spec"].get("selector")
     if wanted is None:
         yield required("spec.selector")
@@ -122,7 +138,7 @@ def _generated_selector(obj: JsonObject) -> Errors:
         own = {_UID_LABEL: obj["metadata"].get("uid")}
         if not spec.get("manualSelector") and wanted != {"matchLabels": own}:
             yield invalid("spec.selector", wanted, "`selector` not auto-generated")
-            if not selects(wanted, _labels(spec)):
+            if not created and not selects(wanted, _labels(spec)):
                 yield invalid("spec.template.metadata.labels", _labels(spec), _UNMATCHED)
         yield from selector("spec.selector", wanted)
     if wanted is None or not selects(wanted, _labels(spec)):

@@ -65,17 +65,27 @@ def prepare_create(rt: ResourceType, obj: JsonObject) -> None:
             addresses(obj)
         case "Namespace":
             obj["spec"] = {"finalizers": ["kubernetes"]}
+        case "Lease":
+            _drop_election(obj)
 
 
-def prepare_update(rt: ResourceType, obj: JsonObject, old: JsonObject) -> None:
+def _drop_election(obj: JsonObject) -> None:
+    """Fields of coordinated election, which is not on, are dropped."""
+    for name in ("strategy", "preferredHolder"):
+        (obj.get("spec") or {}).pop(name, None)
+
+
+def prepare_update(rt: ResourceType, obj: JsonObject, old: JsonObject, subresource: str = "") -> None:
     """Status stays as it was; a changed specification raises the generation; a Service keeps its address.
 
     Changed annotations raise the generation of a Deployment, too: its controller copies them.
     """
     if has_status(rt):
         _keep(obj, old, "status")
-    if rt.kind == "Namespace":
+    if rt.kind == "Namespace" and subresource != "finalize":
         _keep(obj, old, "spec")
+    if rt.kind == "Lease":
+        _drop_election(obj)
     if rt.kind == "Service":
         _keep_address(obj["spec"], old["spec"])
     if _key(rt) in GENERATIONS:
@@ -107,8 +117,15 @@ def _keep(obj: JsonObject, old: JsonObject, name: str) -> None:
         obj.pop(name, None)
 
 
+_ADDRESSED = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy")
+
+
 def _keep_address(spec: JsonObject, old: JsonObject) -> None:
     """An update that leaves the address out, of a Service that keeps its type, keeps the address."""
+    if spec.get("type") == "ExternalName" and old.get("type") != "ExternalName":
+        for name in _ADDRESSED:
+            if spec.get(name) == old.get(name):
+                spec.pop(name, None)
     if spec.get("type") == "ExternalName" or old.get("type") == "ExternalName":
         return
     for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):

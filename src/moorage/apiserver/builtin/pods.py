@@ -6,6 +6,7 @@ Volume; answers of kube-apiserver 1.36.3.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,8 @@ from moorage.apiserver.builtin.quantities import canonical, canonical_values
 from moorage.core.meta import JsonObject
 
 _MODE = 0o644
+_PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(rf"(?:[A-Za-z0-9.-]+(?::\d+)?/)?{_PART}(?:/{_PART})*(?::\w[\w.-]{{0,127}})?(?:@\S+)?")
 _PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _POD = {
     "restartPolicy": "Always",
@@ -64,7 +67,9 @@ def default_pod(obj: JsonObject) -> None:
 
 
 def pull_policy(image: str) -> str:
-    """`Always` for an image without tag or with `latest`, `IfNotPresent` for all others."""
+    """`Always` for an image without tag or with `latest`, `IfNotPresent` for all others and for what is no image name."""
+    if not _IMAGE.fullmatch(image):
+        return "IfNotPresent"
     name, _, digest = image.partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]
     return "Always" if not digest and tag in ("", "latest") else "IfNotPresent"

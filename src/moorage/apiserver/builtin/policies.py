@@ -23,7 +23,7 @@ def default_network_policy(obj: JsonObject) -> None:
 
 def default_role(obj: JsonObject) -> None:
     """A role without rules prints them as null."""
-    obj["rules"] = obj.get("rules") or None
+    obj.setdefault("rules", None)
 
 
 def default_binding(obj: JsonObject) -> None:

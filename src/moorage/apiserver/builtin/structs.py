@@ -44,7 +44,7 @@ def tidy(obj: JsonObject) -> None:
     for name, value in obj.items():
         if isinstance(value, dict | list):
             _tidy(value, name)
-    _drop(obj, "")
+    _drop(obj, "/")
 
 
 def _tidy(value: Any, name: str) -> None:
@@ -80,7 +80,7 @@ def _is_empty(key: str, value: Any, parent: str) -> bool:
         case "":
             return key in _TEXTS and parent not in _KEPT_TEXT_PARENTS
         case []:
-            return key not in _KEPT_LISTS
+            return key not in _KEPT_LISTS and (key, parent) != ("rules", "/")
         case dict():
             return not value and key in _MAPS
         case _:

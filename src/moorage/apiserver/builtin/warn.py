@@ -1,0 +1,59 @@
+"""Advice that a write of a built-in kind gives: what is accepted and likely wrong.
+
+Enters: a defaulted object. Leaves: sentences. Must not change it. Source: warnings of kube-apiserver 1.36.3.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Any
+
+from moorage.core.meta import JsonObject, ResourceType
+
+_TEMPLATES = {
+    ("", "Pod"): "spec",
+    ("apps", "Deployment"): "spec.template.spec",
+    ("apps", "ReplicaSet"): "spec.template.spec",
+    ("batch", "Job"): "spec.template.spec",
+    ("batch", "CronJob"): "spec.jobTemplate.spec.template.spec",
+}
+_PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----")
+
+
+def warn_builtin(rt: ResourceType, obj: JsonObject) -> tuple[str, ...]:
+    """Advice about a built-in object."""
+    if rt.kind == "Secret" and rt.group == "" and obj.get("type") == "kubernetes.io/tls":
+        return _pair(obj.get("data") or {})
+    path = _TEMPLATES.get((rt.group, rt.kind))
+    return _pod(path, obj) if path else ()
+
+
+def _pod(path: str, obj: Any) -> tuple[str, ...]:
+    for step in path.split("."):
+        obj = obj.get(step) or {}
+    grace = obj.get("terminationGracePeriodSeconds")
+    if isinstance(grace, int) and grace < 0:
+        why = "must be >= 0; negative values are invalid and will be treated as 1"
+        return (f"{path}.terminationGracePeriodSeconds: {why}",)
+    return ()
+
+
+def _pair(data: JsonObject) -> tuple[str, ...]:
+    """Whether certificate and key of a TLS Secret are PEM at all."""
+    for name, what in (("tls.crt", "certificate"), ("tls.key", "key")):
+        try:
+            text = base64.b64decode(data.get(name) or "").decode("latin-1")
+        except binascii.Error:
+            return ()
+        found = _PEM.findall(text)
+        if not found:
+            return (f"tls: failed to find any PEM data in {what} input",)
+        wanted = [
+            kind for kind in found if (kind == "CERTIFICATE" if what == "certificate" else kind.endswith("PRIVATE KEY"))
+        ]
+        if not wanted and what == "certificate":
+            skipped = "after skipping PEM blocks of the following types: "
+            return (f'tls: failed to find "CERTIFICATE" PEM block in certificate input {skipped}[{" ".join(found)}]',)
+    return ()
