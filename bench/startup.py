@@ -58,7 +58,7 @@ def _environment(folder: Path) -> dict[str, str]:
 def _timed(command: tuple[str, ...], environment: dict[str, str]) -> tuple[float, float]:
     """Wall and CPU milliseconds of one run."""
     began = time.perf_counter()
-    child = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    child = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(child.pid, 0)
     wall = time.perf_counter() - began
     child.returncode = os.waitstatus_to_exitcode(status)
