@@ -122,8 +122,10 @@ async def api_server(data: Path) -> AsyncIterator[Client]:
 @pytest.fixture
 async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
     """A machine whose node runs."""
-    async with api_server(tmp_path) as client:
-        found = Machine(tmp_path, client)
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    async with api_server(data) as client:
+        found = Machine(data, client)
         await found.start()
         try:
             yield found

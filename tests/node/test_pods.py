@@ -169,8 +169,9 @@ async def test_a_pod_that_ignores_its_stop_signal_is_killed_when_the_grace_is_ov
 
 
 async def test_a_pre_stop_hook_runs_in_the_container_before_the_signal(machine: Machine) -> None:
-    place = machine.data / "shared"
+    place = machine.data.parent / "shared"
     place.mkdir()
+    place.chmod(0o777)  # a hostPath stays under the machine's own permissions
     hook = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "echo stopped by $HOOK > /shared/hook"]}}}
     container = {
         "lifecycle": hook,
@@ -222,7 +223,7 @@ async def test_a_failing_probe_restarts_the_container(machine: Machine, probe: s
 
 
 async def test_readiness_follows_the_probe_both_ways(machine: Machine) -> None:
-    place = machine.data / "shared"
+    place = machine.data.parent / "shared"
     place.mkdir()
     asked = {"exec": {"command": ["/usr/bin/test", "-e", "/shared/ok"]}, "periodSeconds": 1, "failureThreshold": 1}
     container = {"readinessProbe": asked, "volumeMounts": [{"name": "shared", "mountPath": "/shared"}]}

@@ -48,13 +48,13 @@ async def test_a_node_that_was_killed_loses_no_pod_and_no_exit_code(machine: Mac
     other = await other_node(machine)
     await machine.client.create(PODS, pod("stays", PYTHON, "-c", FOREVER))
     await machine.client.create(
-        PODS, pod("ends", "/bin/sh", "-c", "read x < /go; exit 7", restartPolicy="Never", **_fifo(machine.data))
+        PODS, pod("ends", "/bin/sh", "-c", "read x < /go; exit 7", restartPolicy="Never", **_fifo(machine.data.parent))
     )
     before = await machine.until(PODS, "stays", is_ready)
     await machine.until(PODS, "ends", is_ready)
     other.send_signal(signal.SIGKILL)
     await other.wait()
-    with (machine.data / "fifo").open("w") as fifo:
+    with (machine.data.parent / "fifo").open("w") as fifo:
         fifo.write("go\n")
     await eventually(lambda: _exists(machine.data))
     await machine.start()

@@ -44,7 +44,7 @@ class Node:
         self.options = options or NodeOptions()
         self.api = Api.over(client)
         self.traffic = Traffic(self.api)
-        self._data = data_dir
+        self._data = data_dir.resolve()
         self._workers: dict[str, tuple[Worker, asyncio.Task[None]]] = {}
         self._stopping = False
         self._host: Host | None = None

@@ -22,6 +22,7 @@ from typing import Any
 
 from moorage.core.errors import EnvironmentError_
 from moorage.node.pods import shim
+from moorage.node.pods.source import Source
 
 _SHIM = Path(shim.__file__)
 _KILLED_SUPERVISOR = 137
@@ -37,12 +38,21 @@ class StartError(EnvironmentError_):
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What to run. `arguments`: bubblewrap's, without the environment; `log`: the file for both streams."""
+    """What to run.
+
+    Attributes:
+        arguments: bubblewrap's, without the environment; its sources are of type `Source`.
+        identity: user and group inside the sandbox.
+        log: the file for both streams.
+        user: user (and group) of this machine that it runs as; None: as ourselves.
+    """
 
     arguments: Sequence[str]
     command: Sequence[str]
     environment: Mapping[str, str]
+    identity: tuple[int, int]
     log: Path
+    user: int | None = None
     log_limit: int = 10 * 2**20
     log_keep: int = 4
     cgroup: Path | None = None
@@ -76,6 +86,7 @@ class Run:
 
     folder: Path
     environment: Mapping[str, str]
+    identity: tuple[int, int]
     working_directory: str = "/"
     running: Running | None = None
     exit: Exit | None = None
@@ -119,7 +130,7 @@ async def start(folder: Path, what: Start, working_directory: str = "/") -> Run:
     """
     bwrap = _write_spec(folder, what, working_directory)
     shim_pid = await _spawn(folder)
-    run = Run(folder, what.environment, working_directory, running=read_running(folder))
+    run = Run(folder, what.environment, what.identity, working_directory, running=read_running(folder))
     run.follow(shim_pid)
     if run.running is None and not run.ended.is_set():
         await run.ended.wait()
@@ -137,8 +148,11 @@ def _write_spec(folder: Path, what: Start, working_directory: str) -> str:
     spec: dict[str, Any] = {
         "bwrap": bwrap,
         "arguments": [*what.arguments, "--clearenv", *setenv],
+        "sources": [index for index, word in enumerate(what.arguments) if isinstance(word, Source)],
+        "user": what.user,
         "command": list(what.command),
         "environment": dict(what.environment),
+        "identity": list(what.identity),
         "workingDirectory": working_directory,
         "log": {"path": str(what.log), "limit": what.log_limit, "keep": what.log_keep},
         "cgroup": str(what.cgroup) if what.cgroup else None,
@@ -225,7 +239,8 @@ async def adopt(folder: Path) -> Run:
     while lives(folder) and read_running(folder) is None:  # noqa: ASYNC110 - not our child, nobody tells
         await asyncio.sleep(_SETUP_LOOK)
     spec = json.loads((folder / "spec.json").read_text())
-    run = Run(folder, spec["environment"], spec["workingDirectory"], running=read_running(folder))
+    identity = (int(spec["identity"][0]), int(spec["identity"][1]))
+    run = Run(folder, spec["environment"], identity, spec["workingDirectory"], running=read_running(folder))
     if lives(folder) and run.running is not None and alive(run.running.shim, run.running.shim_ticks):
         run.follow(run.running.shim)
         return run

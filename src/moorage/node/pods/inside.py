@@ -1,7 +1,7 @@
 """Commands inside a running container: exec probes and preStop hooks.
 
 Enters: a run and an argument vector. Leaves: exit code and output. It must not outlive its timeout.
-It enters the sandbox's namespaces with nsenter(1) and gives up every privilege that entering brought.
+A process of its own enters the sandbox's namespaces (entering.py).
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from moorage.node.pods import entering
 from moorage.node.pods.container import Run, StartError, alive
 
+_ENTERING = Path(entering.__file__)
 _OUTPUT_LIMIT = 10 * 1024
 
 
@@ -31,18 +34,16 @@ async def run_inside(run: Run, argv: Sequence[str], timeout: float) -> Ran:
     """Runs a command in the namespaces, environment and folder of a container.
 
     Raises:
-        StartError: the container does not run, or nsenter is missing.
+        StartError: the container does not run.
     """
     running = run.running
     if running is None or run.exit is not None or not alive(running.pid, running.ticks):
         raise StartError("the container", "does not run")
-    nsenter, setpriv = shutil.which("nsenter"), shutil.which("setpriv")
-    if nsenter is None or setpriv is None:
-        raise StartError("nsenter and setpriv", "are not installed", "apt-get install util-linux")
+    uid, gid = run.identity
     process = await asyncio.create_subprocess_exec(
-        *(setpriv, "--no-new-privs", "--inh-caps=-all"),
-        *(nsenter, f"--target={running.pid}", "--user", "--mount", "--pid", "--ipc", "--uts"),
-        *("--preserve-credentials", f"--wdns={run.working_directory}", "--", *argv),
+        *(sys.executable, "-I", "-S", str(_ENTERING)),
+        *map(str, (running.pid, running.ticks, uid, gid, run.working_directory)),
+        *argv,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

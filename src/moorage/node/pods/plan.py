@@ -6,6 +6,7 @@ with the sentence for the status. It must not start anything.
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from moorage.core.meta import JsonObject
 from moorage.node.images.rootfs import RootFs
 from moorage.node.pods.container import Start
 from moorage.node.pods.environment import Facts, Missing, command, environment, expand
+from moorage.node.pods.folders import make_below
 from moorage.node.pods.sandbox import Box, Mount, arguments, nested
 from moorage.node.pods.volumes import Place
 
@@ -31,11 +33,17 @@ class RunAsRoot(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a pod gives to each of its containers. `etc`: the folder with `hosts` and `hostname`."""
+    """What a pod gives to each of its containers.
+
+    Attributes:
+        etc: the folder with `hosts` and `hostname`.
+        user: the user of this machine that runs the pod (users.py).
+    """
 
     facts: Facts
     places: Mapping[str, Place]
     etc: Path
+    user: int | None = None
 
 
 def start_of(container: JsonObject, setting: Setting, rootfs: RootFs, run: Path, log: Path) -> Start:
@@ -70,10 +78,13 @@ def start_of(container: JsonObject, setting: Setting, rootfs: RootFs, run: Path,
         gid=gid,
         working_directory=working_directory(container, rootfs),
     )
-    for point, is_file in nested(box):
-        _make_point(point, is_file)
-    termination.touch(0o666)
-    return Start(arguments(box), command(container, rootfs.entrypoint, pod_values), values, log)
+    told = arguments(box)
+    for volume, point, is_file in nested(box):
+        _make_point(volume, point, setting.user, is_file)
+    termination.touch()
+    termination.chmod(0o666)
+    words = command(container, rootfs.entrypoint, pod_values)
+    return Start(told, words, values, (uid, gid), log, user=setting.user)
 
 
 def working_directory(container: JsonObject, rootfs: RootFs) -> str:
@@ -113,36 +124,38 @@ def container_mounts(container: JsonObject, setting: Setting, values: Mapping[st
         if place is None:
             raise InputError(f"volumeMount {item['name']!r}", "names no volume of the pod")
         sub = item.get("subPath") or expand(item.get("subPathExpr") or "", values)
-        source = _sub_path(place, sub) if sub else place.path
+        source = _sub_path(place, sub, setting.user) if sub else place.path.resolve()
         read_only = place.read_only or bool(item.get("readOnly"))
+        if ".." in item["mountPath"].split("/"):
+            raise InputError(f"mountPath {item['mountPath']!r}", "must not contain '..'")
         target = posixpath.normpath("/" + item["mountPath"].lstrip("/"))
         found.append(Mount(source, target, read_only, is_file=not source.is_dir()))
     return found
 
 
-def _sub_path(place: Place, sub: str) -> Path:
+def _sub_path(place: Place, sub: str, user: int | None) -> Path:
+    """The real path of a part of a volume; links that leave the volume are refused before anything is made."""
     if sub.startswith("/") or ".." in sub.split("/"):
         raise InputError(f"subPath {sub!r}", "must be relative and must not contain '..'")
-    source = place.path / sub
-    if place.ours and not place.read_only and not source.exists():
-        source.mkdir(parents=True)
-        source.chmod(0o777)
-    real = source.resolve()
-    if not real.is_relative_to(place.path.resolve()):
+    root = place.path.resolve()
+    real = (root / sub).resolve()
+    if not real.is_relative_to(root):
         raise InputError(f"subPath {sub!r}", "leaves the volume")
+    if place.ours and not place.read_only and not real.exists():
+        _make(root, real.relative_to(root), user, f"subPath {sub!r}", mode=0o777)
     if not real.exists():
         raise Missing(f"subPath {sub!r}", "is not in the volume")
     return real
 
 
-def _make_point(point: Path, is_file: bool) -> None:
+def _make_point(volume: Path, point: Path, user: int | None, is_file: bool) -> None:
     """A mount point inside a volume; in a foreign read-only folder it must be there already."""
-    if point.exists():
-        return
+    if not os.path.lexists(volume / point):
+        _make(volume, point, user, f"mount point {point.name}", is_file=is_file)
+
+
+def _make(root: Path, part: Path, user: int | None, what: str, *, is_file: bool = False, mode: int = 0o755) -> None:
     try:
-        point.parent.mkdir(parents=True, exist_ok=True)
-        point.touch() if is_file else point.mkdir()
+        make_below(root, part, user, is_file=is_file, mode=mode)
     except OSError as error:
-        raise InputError(
-            f"mount point {point.name}", f"cannot be made inside another volume: {error.strerror}"
-        ) from error
+        raise InputError(what, f"cannot be made inside a volume: {error.strerror}") from error

@@ -176,7 +176,8 @@ def _reason(ended: Exit) -> str:
 def _message(folder: Path, container: JsonObject, ended: Exit) -> str:
     """The termination message, or the end of the log where the container asks for that."""
     try:
-        text = (folder / "termination-log").read_bytes()[:_MESSAGE_LIMIT].decode(errors="replace")
+        with (folder / "termination-log").open("rb") as said:
+            text = said.read(_MESSAGE_LIMIT).decode(errors="replace")
     except OSError:
         text = ""
     fallback = container.get("terminationMessagePolicy") == "FallbackToLogsOnError"

@@ -8,6 +8,7 @@ it runs by `python -I -S`, with the standard library only.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -16,7 +17,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -141,10 +142,14 @@ class Supervisor:
         self._ended(code if self.code is None else self.code)
 
     def _start(self) -> tuple[subprocess.Popen[bytes], dict[int, str]]:
+        enter = self._entrance()
         arguments = os.memfd_create("arguments")
         os.write(arguments, b"".join(item.encode(errors="surrogateescape") + b"\0" for item in self.spec["arguments"]))
         os.lseek(arguments, 0, os.SEEK_SET)
         (out, out_end), (err, err_end), (status, status_end) = os.pipe(), os.pipe(), os.pipe()
+        if self.spec["user"] is not None:
+            for end in (out_end, err_end):
+                os.fchown(end, self.spec["user"], self.spec["user"])  # so that /dev/stdout can be opened
         command = [self.spec["bwrap"], "--args", str(arguments), "--json-status-fd", str(status_end), "--"]
         process = subprocess.Popen(  # noqa: S603
             command + self.spec["command"],
@@ -153,15 +158,31 @@ class Supervisor:
             stderr=err_end,
             pass_fds=(arguments, status_end),
             env={},
-            preexec_fn=self._enter_cgroup if self.spec.get("cgroup") else None,
+            preexec_fn=enter,
         )
         for end in (arguments, out_end, err_end, status_end):
             os.close(end)
         return process, {out: "stdout", err: "stderr", status: "status"}
 
-    def _enter_cgroup(self) -> None:
-        with open(os.path.join(self.spec["cgroup"], "cgroup.procs"), "w") as procs:
-            procs.write("0")
+    def _entrance(self) -> Callable[[], None]:
+        """What the child does before it is bubblewrap; sources of the sandbox get their names on the stage here."""
+        words, user = self.spec["arguments"], self.spec["user"]
+        stage = _stage() if user is not None else None
+        sources = [(str(index), words[index], words[index - 1].endswith("-try")) for index in self.spec["sources"]]
+        for name, _, _ in sources if stage is not None else ():
+            words[int(name)] = f"{stage.STAGE}/{name}"
+
+        def enter() -> None:
+            try:
+                if self.spec.get("cgroup"):
+                    _enter_cgroup(self.spec["cgroup"])
+                if stage is not None:
+                    stage.enter(sources, user)
+            except OSError as error:
+                os.write(2, f"sandbox: {error.filename}: {error.strerror}\n".encode(errors="replace"))
+                os._exit(1)
+
+        return enter
 
     def _said(self, stream: str, data: bytes) -> None:
         if stream == "stderr" and len(self.first_error) < _ERROR_LIMIT:
@@ -189,7 +210,7 @@ class Supervisor:
         tell_start()
 
     def _ended(self, code: int) -> None:
-        refused = re.match(rb"bwrap: ([^\n]*)", self.first_error) if code == 1 else None
+        refused = re.match(rb"(?:bwrap|sandbox): ([^\n]*)", self.first_error) if code == 1 else None
         facts = {"exitCode": code, "startedAt": self.started, "finishedAt": now(), "oom": self._out_of_memory()}
         if refused:
             facts["startError"] = refused[1].decode(errors="replace")
@@ -204,6 +225,21 @@ class Supervisor:
                 return any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in events)
         except OSError:
             return False
+
+
+def _stage() -> Any:
+    """The module beside this one; nothing of ours is on the path here."""
+    spec = importlib.util.spec_from_file_location("stage", os.path.join(os.path.dirname(__file__), "stage.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _enter_cgroup(folder: str) -> None:
+    with open(os.path.join(folder, "cgroup.procs"), "w") as procs:
+        procs.write("0")
 
 
 def tell_start() -> None:

@@ -58,7 +58,7 @@ async def start_container(worker: Worker, record: Record) -> None:
 
 def _what(worker: Worker, record: Record, rootfs: RootFs, run: Path) -> containers.Start:
     run.mkdir(parents=True, mode=0o700)
-    setting = Setting(worker.host.facts(worker.pod, worker.pod_ip), worker.places, worker.folder / "etc")
+    setting = Setting(worker.host.facts(worker.pod, worker.pod_ip), worker.places, worker.folder / "etc", worker.user)
     log = worker.host.log(worker.pod, record.name, record.attempt)
     limits = (record.container.get("resources") or {}).get("limits") or {}
     what = start_of(record.container, setting, rootfs, run, log)

@@ -17,10 +17,11 @@ from moorage.core.digest import content_hash
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject
 from moorage.node.pods.environment import Facts, Missing
-from moorage.node.pods.payload import PROJECTIONS, Payload, payload
+from moorage.node.pods.folders import give
+from moorage.node.pods.payload import PROJECTIONS, Content, Payload, payload
 
 _DATA = "..data"
-_HOST_PATH_FOLDERS = ("", "Directory", "DirectoryOrCreate")
+_KERNELS = (Path("/proc"), Path("/sys"), Path("/dev"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +35,19 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """The folders of one pod's volumes, and of all claims. `claims`: the folder of PersistentVolumeClaims."""
+    """The folders of one pod's volumes, and of all claims.
+
+    Attributes:
+        folder: where the pod's own volumes lie.
+        claims: the folder of PersistentVolumeClaims.
+        owner: user and group of what is made; None: ourselves.
+        forbidden: the node's data folder, which no hostPath may show.
+    """
 
     folder: Path
     claims: Path
+    owner: int | None = None
+    forbidden: Path | None = None
 
     def prepare(self, volumes: list[JsonObject], facts: Facts) -> Mapping[str, Place]:
         """All volumes, made or brought up to date.
@@ -54,7 +64,7 @@ class Shelf:
         for volume in volumes:
             if any(source in volume for source in PROJECTIONS):
                 try:
-                    write(self.folder / volume["name"], payload(volume, facts))
+                    write(self.folder / volume["name"], payload(volume, facts), self.owner)
                 except Missing:
                     continue
 
@@ -65,19 +75,19 @@ class Shelf:
     def _one(self, volume: JsonObject, facts: Facts) -> Place:
         place = self.folder / volume["name"]
         if any(source in volume for source in PROJECTIONS):
-            write(place, payload(volume, facts))
+            write(place, payload(volume, facts), self.owner)
             return Place(place, read_only=True)
         if "hostPath" in volume:
-            return _host_path(volume["hostPath"])
+            return _host_path(volume["hostPath"], self.forbidden)
         if claim := volume.get("persistentVolumeClaim"):
             found = facts.lookup("PersistentVolumeClaim", claim["claimName"])
             if found is None:
                 raise Missing(f'persistentvolumeclaim "{claim["claimName"]}" not found')
             place = claim_folder(self.claims, found)
-            _folder(place)
+            _folder(place, self.owner)
             return Place(place, read_only=bool(claim.get("readOnly")))
         if "emptyDir" in volume or set(volume) == {"name"}:
-            _folder(place)
+            _folder(place, self.owner)
             return Place(place)
         source = next(key for key in volume if key != "name")
         raise InputError(f"volume {volume['name']!r}", f"the source {source} is not served on one machine")
@@ -89,14 +99,17 @@ def claim_folder(claims: Path, claim: JsonObject) -> Path:
     return claims / str(meta["namespace"]) / str(meta["name"]) / str(meta["uid"])
 
 
-def _folder(place: Path) -> None:
+def _folder(place: Path, owner: int | None) -> None:
     if not place.is_dir():
         place.mkdir(parents=True)
         place.chmod(0o777)
+    give(place, owner)
 
 
-def _host_path(part: JsonObject) -> Place:
-    path, kind = Path(part["path"]), part.get("type") or ""
+def _host_path(part: JsonObject, forbidden: Path | None) -> Place:
+    """A path of the machine, for trusted pods only: the machine's own permissions decide what the pod's user may do there."""
+    path, kind = Path(part["path"]).resolve(), part.get("type") or ""
+    _refuse(path, forbidden)
     if kind == "DirectoryOrCreate":
         path.mkdir(parents=True, exist_ok=True)
     if kind == "FileOrCreate" and not path.exists():
@@ -108,7 +121,14 @@ def _host_path(part: JsonObject) -> Place:
     return Place(path, ours=False)
 
 
-def write(place: Path, files: Payload) -> bool:
+def _refuse(path: Path, forbidden: Path | None) -> None:
+    if any(path.is_relative_to(folder) for folder in _KERNELS):
+        raise InputError(f"hostPath {path}", "is a folder of the kernel and is not given to pods")
+    if forbidden is not None and (path.is_relative_to(forbidden) or forbidden.is_relative_to(path)):
+        raise InputError(f"hostPath {path}", "holds moorage's own data and is not given to pods")
+
+
+def write(place: Path, files: Payload, owner: int | None = None) -> bool:
     """Makes the content of a projection volume `files`, all at once; says whether anything changed."""
     mark = content_hash({f"{name}:{item.mode:o}": item.data for name, item in files.items()})
     current = place / _DATA
@@ -118,9 +138,11 @@ def write(place: Path, files: Payload) -> bool:
     old = os.readlink(current) if current.is_symlink() else ""
     fresh = place / f"..{mark}"
     shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir()
+    for folder in (place, fresh):
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o755)
     for name, item in files.items():
-        _write_file(fresh / name, item.data, item.mode)
+        _write_file(fresh / name, item, owner)
     draft = place / "..data.new"
     draft.unlink(missing_ok=True)
     draft.symlink_to(f"..{mark}")
@@ -131,12 +153,16 @@ def write(place: Path, files: Payload) -> bool:
     return True
 
 
-def _write_file(path: Path, data: bytes, mode: int) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _write_file(path: Path, item: Content, owner: int | None) -> None:
+    if not path.parent.exists():
+        path.parent.mkdir(parents=True)
+        path.parent.chmod(0o755)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "wb") as out:
-        out.write(data)
-        os.fchmod(out.fileno(), mode)
+        out.write(item.data)
+        if owner is not None:
+            os.fchown(out.fileno(), owner, owner)
+        os.fchmod(out.fileno(), item.mode)
 
 
 def _link(place: Path, names: set[str]) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import json
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,6 +32,7 @@ from moorage.node.pods.probes import Events, Prober
 from moorage.node.pods.record import Record
 from moorage.node.pods.shim import write_json
 from moorage.node.pods.starting import start_container
+from moorage.node.pods.users import user_of
 from moorage.node.pods.volumes import Place, Shelf
 from moorage.runtime.room import Event
 
@@ -45,10 +47,11 @@ class Worker:
     def __init__(self, host: Host, pod: JsonObject, forget: Callable[[], None]) -> None:
         self.host, self.pod, self.uid = host, pod, str(pod["metadata"]["uid"])
         self.folder = host.pod_folder(self.uid)
-        self.shelf = Shelf(self.folder / "volumes", host.claims)
+        self.shelf = Shelf(self.folder / "volumes", host.claims, forbidden=host.data)
         self.records: dict[str, Record] = {}
         self.failed: tuple[str, str] | None = None
         self.pod_ip, self.gone = "", False
+        self.user: int | None = None
         self.places: Mapping[str, Place] = {}
         self._wake, self._forget, self._next_look = asyncio.Event(), forget, 0.0
 
@@ -129,7 +132,12 @@ class Worker:
             kept = bool(address) and self.host.addresses.keep(self.uid, address)
             self.pod_ip = address if kept else self.host.addresses.take(self.uid)
         meta = self.pod["metadata"]
-        facts = {"namespace": meta["namespace"], "name": meta["name"], "uid": self.uid, "ip": self.pod_ip}
+        if self.pod_ip:
+            self.user = known.get("user") or user_of(self.pod, self.pod_ip, self.host.data)
+            self.shelf = replace(self.shelf, owner=self.user)
+        facts = {
+            "namespace": meta["namespace"], "name": meta["name"], "uid": self.uid, "ip": self.pod_ip, "user": self.user,
+        }  # fmt: skip
         write_json(str(self.folder), "pod.json", facts)
         spec = self.pod["spec"]
         for item in [*(spec.get("initContainers") or ()), *spec["containers"]]:
@@ -160,6 +168,8 @@ class Worker:
         name = hostname(self.pod)
         write_hosts(etc, hosts_text(self.pod, self.pod_ip, name, self.host.service_lines()))
         (etc / "hostname").write_text(f"{name}\n")
+        for path, mode in ((etc, 0o755), (etc / "hosts", 0o644), (etc / "hostname", 0o644)):
+            path.chmod(mode)
 
     async def _advance(self) -> None:
         """Starts what may start now: init containers one by one, then all others."""
