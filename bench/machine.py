@@ -11,6 +11,8 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from moorage import __version__
+
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -39,7 +41,7 @@ def facts(folder: Path) -> list[str]:
     return [
         f"Machine: {os.cpu_count()} cores of {model}, {memory:.0f} GiB, {platform.system()} {platform.release()}, "
         f"{_filesystem(folder)}; load at the end {load} (1, 5, 15 minutes)",
-        f"Versions: moorage {version('moorage')} ({_commit()}), Python {platform.python_version()}, {packages}",
+        f"Versions: moorage {__version__} ({_commit()}), Python {platform.python_version()}, {packages}",
         "Peers: kube-apiserver 1.36.3 with etcd 3.5.21 (fsync on, same disk), kopf",
     ]
 
