@@ -178,10 +178,15 @@ class Player:
                 return self._facets(opened, step)
             self.streams[step.said["watch"]] = opened
             return {"status": 200}
-        answer = self._until(request, step.said["until"]) if "until" in step.said else self.wire.ask(request)
+        answer = self._until(request, step.said["until"]) if "until" in step.said else self._settled(request)
         for name, path in (step.get("save") or {}).items():
             self.variables[name] = _at(answer.body, path)
         return self._facets(answer, step)
+
+    def _settled(self, request: Request) -> Answer:
+        """As a client does that honours Retry-After: a definition that was just changed is being set up again."""
+        answer = self.wire.ask(request)
+        return self._until(request, {"retried": True}) if answer.status == 429 else answer
 
     def _facets(self, answer: Answer, step: Step) -> dict[str, Any]:
         body = answer.body
@@ -358,6 +363,8 @@ def _pick(body: Any, step: Step) -> Any:
 
 
 def _holds(answer: Answer, path: str, value: Any) -> bool:
+    if path == "retried":
+        return answer.status != 429
     if path == "says":
         return str(value) in answer.text
     if path == "status":
