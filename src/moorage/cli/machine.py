@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +67,7 @@ def _only_one(data: Path) -> Iterator[None]:
     """Hold the data folder by a lock that the kernel drops with the process."""
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        data.chmod(0o700)  # a folder that was there before may be open to others; it holds every Secret
         handle = os.open(data / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StorageError(str(data), f"cannot be used: {error.strerror}", "Name another folder with --data") from error
@@ -92,6 +95,10 @@ async def _run(options: UpOptions) -> None:
         handlers.operator = operator
         node = Node(client, options.data, NodeOptions(recipes=IMAGES, say=typer.echo))
         typer.echo(f"kubeconfig: {kubeconfig}")
+        if sys.stdout.isatty():
+            typer.echo(
+                f"next: export KUBECONFIG={kubeconfig} in another terminal; Ctrl-C here stops everything in order"
+            )
         await _until_stopped(stop, operator, node)
 
 
@@ -127,13 +134,27 @@ async def _server(options: UpOptions, kubeconfig: Path) -> AsyncIterator[_Handle
         in_process={path: handlers.of(path) for path in paths},
         service_cidr=str(addresses.block),
     )
-    await server.start()
+    try:
+        await server.start()
+    except OSError as error:
+        addresses.close()
+        raise _not_started(error, options) from error
     try:
         server.kubeconfig(kubeconfig)
         yield handlers
     finally:
         await server.stop()
         addresses.close()
+
+
+def _not_started(error: OSError, options: UpOptions) -> EnvironmentError_:
+    """What a person can do about a server that did not start."""
+    if error.errno == errno.EADDRINUSE:
+        return EnvironmentError_(f"port {options.port}", "is taken by another process", "Choose another with --port")
+    if error.errno in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM):
+        why = f"the disk refuses: {error.strerror}"
+        return StorageError(str(options.data), why, "Free space or permit writing, or name another folder with --data")
+    return EnvironmentError_("the API server", f"did not start: {error.strerror or error}")
 
 
 async def install(client: Client, client_config: JsonObject | None = None) -> None:
@@ -158,6 +179,8 @@ async def _until_stopped(stop: asyncio.Event, operator: Operator, node: Node) ->
         [asyncio.create_task(stop.wait(), name="stop"), *tasks], return_when=asyncio.FIRST_COMPLETED
     )
     stop.set()
+    if sys.stdout.isatty():
+        typer.echo("stopping: controllers end their passes, then pods get their grace")
     await asyncio.gather(tasks[0], return_exceptions=True)
     stop_node.set()
     await asyncio.gather(tasks[1], return_exceptions=True)

@@ -10,8 +10,8 @@ import typer
 
 def command(
     data: Annotated[
-        Path, typer.Option("--data", help="Folder that holds everything: database, keys, volumes, logs.")
-    ] = Path("~/.local/share/moorage"),
+        str, typer.Option("--data", help="Folder that holds everything: database, keys, volumes, logs.")
+    ] = "~/.local/share/moorage",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port of the API server; 0: any free one.")] = 0,
     history: Annotated[str, typer.Option("--history", help="How long watches can be resumed.")] = "5m",
     log_level: Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")] = "warning",
@@ -32,4 +32,6 @@ def command(
         raise InputError("--history", str(error)) from error
     if seconds < 0:
         raise InputError("--history", "is negative", "Write it like 5m")
-    run_machine(UpOptions(data.expanduser().resolve(), port, seconds, log_level))
+    if not data.strip():
+        raise InputError("--data", "is empty", "Name a folder")
+    run_machine(UpOptions(Path(data).expanduser().resolve(), port, seconds, log_level))
