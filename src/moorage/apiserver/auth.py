@@ -83,7 +83,7 @@ def impersonated(user: User, headers: Mapping[str, str], groups: tuple[str, ...]
     """
     name = headers.get("impersonate-user", "")
     extra = {
-        unquote(key.removeprefix("impersonate-extra-")): (value,)
+        unquote(key.removeprefix("impersonate-extra-")): tuple(value.split("\n"))
         for key, value in headers.items()
         if key.startswith("impersonate-extra-")
     }
@@ -112,7 +112,8 @@ def _go_user(uid: str, groups: tuple[str, ...], extra: Mapping[str, tuple[str, .
     """A user as Go prints one."""
     listed = ", ".join(f'"{name}"' for name in groups)
     shown = f"[]string{{{listed}}}" if groups else "[]string(nil)"
-    pairs = ", ".join(f'"{key}":[]string{{"{values[0]}"}}' for key, values in extra.items())
+    quoted = {key: ", ".join(f'"{value}"' for value in values) for key, values in extra.items()}
+    pairs = ", ".join(f'"{key}":[]string{{{values}}}' for key, values in quoted.items())
     more = f"map[string][]string{{{pairs}}}" if extra else "map[string][]string(nil)"
     return f'&user.DefaultInfo{{Name:"", UID:"{uid}", Groups:{shown}, Extra:{more}}}'
 

@@ -7,6 +7,7 @@ the form that a client accepts. It must not know kinds.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -62,6 +63,14 @@ def _number(text: str) -> float | int:
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
+_SURROGATE = re.compile(r"\\(?:\\|u[dD][89abAB]..\\u[dD][c-fC-F]..|u[dD][89a-fA-F]..)")
+
+
+def _paired(found: re.Match[str]) -> str:
+    """Halves of characters that stand alone become U+FFFD, as Go decodes them."""
+    return "\\ufffd" if len(found[0]) == 6 else found[0]
+
+
 def parse_json(body: bytes, seen: Duplicates | None = None) -> Any:
     """JSON of a body.
 
@@ -70,6 +79,8 @@ def parse_json(body: bytes, seen: Duplicates | None = None) -> Any:
     """
     try:
         text = body.decode("utf-8-sig")
+        if "\\ud" in text or "\\uD" in text:
+            text = _SURROGATE.sub(_paired, text)
         hook = seen.hook if seen else None
         return json.loads(text, object_pairs_hook=hook, parse_constant=_refuse_constant, parse_float=_number)
     except RecursionError as error:

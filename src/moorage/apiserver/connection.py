@@ -135,6 +135,8 @@ class Connection(asyncio.Protocol):
             exchange.groups = (*exchange.groups, text)
         elif key == "accept" and key in exchange.headers:
             exchange.headers[key] += "," + text
+        elif key in exchange.headers and key.startswith("impersonate-extra-"):
+            exchange.headers[key] += "\n" + text
         else:
             exchange.headers[key] = text
 

@@ -17,15 +17,24 @@ from moorage.schema import FieldError
 class StatusError(Exception):
     """A refusal that the client gets as metav1.Status."""
 
-    def __init__(self, code: int, reason: str, message: str, details: JsonObject | None = None) -> None:
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        details: JsonObject | None = None,
+        *,
+        metadata: JsonObject | None = None,
+    ) -> None:
         super().__init__(message)
         self.code, self.reason, self.message, self.details = code, reason, message, details
+        self.metadata = metadata or {}
 
     def to_wire(self) -> JsonObject:
         wire: JsonObject = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": self.metadata,
             "status": "Failure",
             "message": self.message,
         }

@@ -27,7 +27,7 @@ async def list_objects(api: Api, request: Request, served: ServedType) -> Respon
         raise rv_too_large(options.version, api.hub.revision)
     version = _pinned(options) or api.hub.revision
     if options.start and version < api.hub.store.compacted:
-        raise _token_expired()
+        raise _token_expired(options.start)
     if version < api.hub.revision and _pinned(options):
         entries = await api.hub.at(served.storage, chosen.namespace, version)
     else:
@@ -65,8 +65,8 @@ def _page(
     return page, meta
 
 
-def _token_expired() -> StatusError:
-    """410: the first page is too long ago."""
+def _token_expired(start: str) -> StatusError:
+    """410: the first page is too long ago; the answer has a token that goes on at the newest revision."""
     return StatusError(
         410,
         "Expired",
@@ -74,4 +74,5 @@ def _token_expired() -> StatusError:
         "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
         "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
         "modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+        metadata={"continue": make_token(-1, start)},
     )

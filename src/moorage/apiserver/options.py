@@ -117,6 +117,9 @@ def read_token(token: str) -> tuple[int, str]:
     try:
         text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode("latin-1")
         found = json.loads(text)
+        if not isinstance(found, dict) or found.get("v") != "meta.k8s.io/v1":
+            shown = found.get("v", "") if isinstance(found, dict) else ""
+            raise ValueError(f'server does not recognize this encoded version "{shown}"')
         version, start = int(found["rv"]), str(found["start"])
     except (ValueError, KeyError, TypeError, binascii.Error) as error:
         why = go_json_error(error) if isinstance(error, ValueError) else str(error)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ from moorage.apiserver.hub import Hub
 from moorage.apiserver.namespaces import Namespaces
 from moorage.apiserver.pages import Pages
 from moorage.apiserver.registry import Registry
+from moorage.apiserver.reserve import Reserve
 from moorage.apiserver.reviews import Reviews
 from moorage.apiserver.store import WriteRefused
 from moorage.apiserver.tls import ensure_pki, signing_key, write_private
@@ -76,10 +78,11 @@ class Server:
         Raises:
             StorageError: the data folder cannot be used.
         """
-        self._dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _own(self._dir)
         self._pki = ensure_pki(
             self._dir / "pki", (self._host, "127.0.0.1", "localhost", "kubernetes.default.svc", "kubernetes")
         )
+        self._reserve = Reserve(self._dir / "store.reserve")
         self.hub = Hub(self._dir / "store.db")
         self.hub.open()
         app = self._assemble()
@@ -171,9 +174,23 @@ class Server:
             await asyncio.sleep(_SWEEP)
             self._audit.flush()
             try:
+                await self.relieve()
                 await self.compact()
             except (WriteRefused, OSError) as error:
                 log.warning("compaction_failed", why=str(error))
+
+    async def relieve(self) -> None:
+        """On a full disk give up the reserve and all history, so that deleting works; take the reserve again when there is room.
+
+        Raises:
+            WriteRefused: the disk is too full for that.
+        """
+        if not self.hub.store.full:
+            self._reserve.keep()
+            return
+        self._reserve.give()
+        await self.hub.store.compact(self.hub.revision)
+        log.warning("disk_full", what="history was given up to make room: watches list again, deleting works")
 
     async def compact(self) -> None:
         """Forget revisions that are older than the history and beyond the least number kept."""
@@ -181,3 +198,13 @@ class Server:
         target = min(old, self.hub.revision - _LEAST_REVISIONS)
         if target > self.hub.store.compacted + _LEAST_REVISIONS // 10:
             await self.hub.store.compact(target)
+
+
+def _own(folder: Path) -> None:
+    """Make the data folder, or take one that exists, for its owner alone; so is the store, also one of an earlier day."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    store = folder / "store.db"
+    os.close(os.open(store, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    for path in folder.glob("store.db*"):
+        path.chmod(0o600)

@@ -15,6 +15,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,8 @@ CREATE TABLE IF NOT EXISTS current (storage TEXT NOT NULL, key TEXT NOT NULL, re
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 """
 _FULL = {sqlite3.SQLITE_FULL}
+_PAGES = ("page_count", "freelist_count", "page_size")
+_WORTH_SHRINKING = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,7 @@ class Store:
         self._lock = -1
         self.compacted = 0
         self.commits = 0
+        self.full = False
 
     def open(self) -> tuple[int, list[tuple[str, str, int, bytes]]]:
         """Open the file and start the writer.
@@ -237,8 +241,10 @@ class Store:
         try:
             _store(connection, batch)
             self.commits += 1
+            self.full = False
         except sqlite3.Error as error:
             refused = WriteRefused(error)
+            self.full = refused.full
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
         loop.call_soon_threadsafe(self._committed, batch, refused)
@@ -294,3 +300,13 @@ def _compact(connection: sqlite3.Connection, revision: int) -> None:
     except sqlite3.Error:
         connection.execute("ROLLBACK")
         raise
+    _shrink(connection)
+
+
+def _shrink(connection: sqlite3.Connection) -> None:
+    """Give a large file that is mostly free pages back to the disk, when the disk has the room to do so."""
+    pages, free, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _PAGES)
+    if free * 2 > pages and pages * size > _WORTH_SHRINKING:
+        with suppress(sqlite3.Error):  # it stays as large as it was
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
