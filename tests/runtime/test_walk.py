@@ -236,6 +236,7 @@ async def test_a_changed_secret_value_is_applied_though_its_digest_knows_only_ke
     async with cached_world(client, [room]) as world:
         await world.ensure(SECRETS, secret(a="YQ==", b="Yg=="))
         await world.ensure(SECRETS, secret(a="Yg==", b="Yg=="))
+        assert (await client.get(SECRETS, Key("default", "s")))["data"] == {"a": "Yg==", "b": "Yg=="}
         await world.ensure(SECRETS, secret(a="Yg=="))
         before = client.writes
         await world.ensure(SECRETS, secret(a="Yg=="))

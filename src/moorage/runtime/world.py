@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from moorage.core.digest import json_digest
 from moorage.core.meta import JsonObject, Key, ResourceType, key_of
 from moorage.kube.client import Client, PatchType
 from moorage.kube.errors import Conflict, NotFound
@@ -121,7 +122,7 @@ class World:
             if self._is_current(rt, live, wanted, mark):
                 return live
         answer = await self._apply(rt, _marked(wanted, mark), known=live is not None)
-        self._settled[rt, key] = (mark, answer["metadata"]["resourceVersion"])
+        self._settled[rt, key] = (json_digest(wanted), answer["metadata"]["resourceVersion"])
         return answer
 
     async def _live(self, rt: ResourceType, key: Key) -> JsonObject | None:
@@ -133,11 +134,14 @@ class World:
             return None
 
     def _is_current(self, rt: ResourceType, live: JsonObject, wanted: JsonObject, mark: str) -> bool:
-        """Also current when nobody wrote since our last apply: the server stores some values in another form."""
+        """Also current when nobody wrote since we applied just this: the server stores some values in another form.
+
+        The mark says nothing of what a Secret holds; what is remembered here, in memory alone, does.
+        """
         meta = live["metadata"]
         if (meta.get("annotations") or {}).get(APPLIED) != mark:
             return False
-        if self._settled.get((rt, key_of(live))) == (mark, meta.get("resourceVersion")):
+        if self._settled.get((rt, key_of(live))) == (json_digest(wanted), meta.get("resourceVersion")):
             return True
         return contains(live, wanted)
 
