@@ -69,6 +69,7 @@ class Node:
         Raises:
             AddressesExhausted: no loopback block is free.
         """
+        self._data.chmod(0o700)
         pool = claim(POD_NETWORK, self._data / "node" / "addresses")
         recipes = (*self.options.recipes, HOST_IMAGE)
         images = ImageStore(recipes, self.options.cache, self.options.say, self._wake_all)

@@ -167,10 +167,11 @@ class Supervisor:
     def _entrance(self) -> Callable[[], None]:
         """What the child does before it is bubblewrap; sources of the sandbox get their names on the stage here."""
         words, user = self.spec["arguments"], self.spec["user"]
-        stage = _stage() if user is not None else None
         sources = [(str(index), words[index], words[index - 1].endswith("-try")) for index in self.spec["sources"]]
-        for name, _, _ in sources if stage is not None else ():
-            words[int(name)] = f"{stage.STAGE}/{name}"
+        stage = _stage() if user is not None else None
+        if stage is not None:
+            for name, _, _ in sources:
+                words[int(name)] = f"{stage.STAGE}/{name}"
 
         def enter() -> None:
             try:

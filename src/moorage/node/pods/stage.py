@@ -4,13 +4,14 @@ Enters, in the child: the sources of the sandbox and a user id of this machine. 
 groups or capabilities, in a mount namespace of its own in which source N lies at `STAGE/N`; so the sandbox is built by
 somebody who may read nothing of root's, and folders that only root may pass (data, image cache) still serve as sources.
 It must not import anything of ours: shim.py loads it by path, with the standard library only.
-Source: user_namespaces(7), mount(2), path_resolution(7).
+Source: user_namespaces(7), mount(2), path_resolution(7), session-keyring(7).
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import resource
 import stat
 from collections.abc import Iterable
@@ -21,6 +22,8 @@ PROCESSES = 4096
 """How many processes and threads one pod's user may have, where no cgroup counts them."""
 _CLONE_NEWNS = 0x20000
 _NOSUID, _NODEV, _BIND, _REC, _PRIVATE = 2, 4, 4096, 16384, 1 << 18
+_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}
+_JOIN_SESSION_KEYRING = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -44,6 +47,8 @@ def enter(sources: Iterable[tuple[str, str, bool]], user: int) -> None:
 
 
 def _become(user: int) -> None:
+    if number := _KEYCTL.get(platform.machine()):
+        _libc.syscall(number, _JOIN_SESSION_KEYRING, None)  # a new one: root's keys are not the pod's
     resource.setrlimit(resource.RLIMIT_NPROC, (PROCESSES, PROCESSES))
     os.setgroups([])
     os.setresgid(user, user, user)
