@@ -1,0 +1,1 @@
+"""The documentation is true: its commands run, and nothing that a person meets is missing from it."""

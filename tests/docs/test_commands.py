@@ -1,0 +1,135 @@
+"""Every command of README, guides and examples is run, in the order of its page, against a live machine.
+
+Paths and the directory's address are mapped; what cannot run here stands in ELSEWHERE with the place where it is run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.docs.commands import PAGES, ROOT, commands
+from tests.e2e import example
+from tests.e2e.cloud import BACKEND, cloud
+from tests.e2e.one_machine.machine import Machine, machine
+from tests.real.kubectl import MACHINE
+
+from moorage.core.meta import Key
+from moorage.kube import resources
+from moorage.kube.errors import NotFound
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+ELSEWHERE = {
+    "make demo": "run by .ci/run",
+    "make test": "this suite",
+    "make check test": "run by .ci/run",
+    "moorage up --data ./data": "is the machine of these tests",
+    "moorage up --data /var/lib/moorage": "is the machine of these tests",
+    "moorage run": "runs until it is stopped, on a cluster: tests/e2e/kubernetes",
+}
+"""Command -> where it is run instead."""
+
+
+@dataclass
+class Reader:
+    """A person with a checkout, a shell and the machine's kubeconfig; what is exported stays."""
+
+    up: Machine
+    checkout: Path
+    exported: list[str] = field(default_factory=list)
+
+    def run(self, command: str) -> None:
+        """Type one command; AssertionError with what it printed when it fails."""
+        mapped = self._mapped(command)
+        if mapped.startswith("export "):
+            self.exported.append(mapped)
+            return
+        script = "; ".join(["set -euo pipefail", *self.exported, mapped])
+        environment = {
+            **os.environ,
+            "HOME": str(self.checkout),
+            "KUBECONFIG": str(self.up.kubeconfig),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        }
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=self.checkout, env=environment, capture_output=True, text=True, timeout=280
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+    def _mapped(self, command: str) -> str:
+        places = {
+            "/var/lib/moorage": str(self.up.data),
+            "$PWD/data": str(self.up.data),
+            "/tmp/rendered": str(self.checkout / "rendered"),
+        }
+        for written, real in places.items():
+            command = command.replace(written, real)
+        return command
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """A machine whose example is applied and Ready, so that pages may be read in any order."""
+    folder = tmp_path_factory.mktemp("reader")
+    with machine(folder) as up:
+        checkout = folder / "checkout"
+        shutil.copytree(ROOT / "examples", checkout / "examples")
+        file = checkout / "examples" / "keystone-ldap" / "30-backend.yaml"
+        file.write_text(file.read_text().replace("ldap://127.0.0.1:10389", up.directory.url))
+        yield Reader(up, checkout)
+
+
+@pytest.fixture
+async def ready(reader: Reader) -> Reader:
+    """The example is there, whatever the page before did to it."""
+    async with cloud(reader.up.kubeconfig) as site:
+        await site.apply(example.manifests(reader.up.directory))
+        await site.ready(example.BACKEND)
+    return reader
+
+
+@pytest.mark.skipif(not MACHINE.exists(), reason="kubectl is not on this machine")
+@pytest.mark.parametrize("page", PAGES)
+async def test_every_command_of_a_page_works(page: str, ready: Reader) -> None:
+    """In order, each exits 0."""
+    written = commands(page)
+    if any("create secret generic planetexpress-bind" in command for command in written):
+        await _without_bind_secret(ready)
+    for command in written:
+        if command not in ELSEWHERE:
+            await asyncio.to_thread(ready.run, command)
+
+
+async def _without_bind_secret(reader: Reader) -> None:
+    """The guide begins before the directory is attached."""
+    async with cloud(reader.up.kubeconfig) as site:
+        await site.client.delete(BACKEND, site.key(example.BACKEND))
+        await site.gone(BACKEND, example.BACKEND)
+        await site.client.delete(resources.SECRETS, site.key("planetexpress-bind"))
+
+
+@pytest.mark.skipif(not MACHINE.exists(), reason="kubectl is not on this machine")
+async def test_the_guide_to_attach_and_detach_ends_where_it_says(ready: Reader) -> None:
+    """After docs/guides/ldap.md the backend is on its way out, and it ends."""
+    await test_every_command_of_a_page_works("docs/guides/ldap.md", ready)
+    async with cloud(ready.up.kubeconfig) as site:
+        await site.gone(BACKEND, example.BACKEND)
+        with pytest.raises(NotFound):
+            await site.client.get(BACKEND, Key(site.namespace, example.BACKEND))
+    assert (
+        ready.checkout / "rendered/openstack/files/keystone-domains/keystone.planetexpress.conf"
+    ).stat().st_mode & 0o777 == 0o600
+
+
+def test_what_is_run_elsewhere_is_still_written_somewhere() -> None:
+    """No entry of ELSEWHERE outlives its command."""
+    written = {command for page in (*PAGES, "CONTRIBUTING.md") for command in commands(page)}
+    assert set(ELSEWHERE) <= written | {"make check test"}
