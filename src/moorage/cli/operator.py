@@ -12,10 +12,12 @@ from urllib.parse import urlsplit
 
 from moorage.core.durations import parse_duration
 from moorage.core.errors import InputError
-from moorage.core.meta import Key
+from moorage.core.meta import JsonObject, Key, ResourceType, key_of
 from moorage.keystone import ADMISSIONS, KINDS, ROOMS
 from moorage.kube.client import Client
 from moorage.kube.config import Connection, in_cluster, load_kubeconfig
+from moorage.kube.errors import NotFound
+from moorage.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from moorage.runtime import logs
 from moorage.runtime.admission_server import OwnAuthority, Place
 from moorage.runtime.controller import Pace
@@ -103,11 +105,27 @@ def _options(options: RunOptions, client: Client) -> Options:
 
 
 async def _register(client: Client, url: str) -> None:
-    """Webhook configurations that call this address; the admission server fills in the CA."""
-    from moorage.kube import resources
+    """Webhook configurations that call this address; the admission server fills in the CA.
 
+    The list of webhooks is replaced as a whole, because those of `moorage crds` name the Service and a webhook has one of the two.
+    """
     if not url.startswith("https://"):
         raise InputError("--webhook-url", f"{url} is not https", "The API server calls webhooks over https only")
     for configuration in webhook_configurations(ADMISSIONS, {"url": url}):
         mutating = configuration["kind"] == "MutatingWebhookConfiguration"
-        await client.apply(resources.MUTATING_WEBHOOKS if mutating else resources.VALIDATING_WEBHOOKS, configuration)
+        await _registered(client, MUTATING_WEBHOOKS if mutating else VALIDATING_WEBHOOKS, configuration)
+
+
+async def _registered(client: Client, rt: ResourceType, configuration: JsonObject) -> None:
+    """Create or change one configuration; a CA that is trusted already stays. Nothing is written when it calls us already."""
+    try:
+        stored = await client.get(rt, key_of(configuration))
+    except NotFound:
+        await client.create(rt, configuration)
+        return
+    before = {hook["name"]: hook["clientConfig"] for hook in stored.get("webhooks") or ()}
+    for hook in configuration["webhooks"]:
+        if bundle := before.get(hook["name"], {}).get("caBundle"):
+            hook["clientConfig"]["caBundle"] = bundle
+    if before != {hook["name"]: hook["clientConfig"] for hook in configuration["webhooks"]}:
+        await client.patch(rt, key_of(configuration), {"webhooks": configuration["webhooks"]})

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.e2e.example import BIND_PASSWORD
 from tests.real.directory import Directory, slapd
 from tests.real.process import Command, Process
 
@@ -30,6 +31,7 @@ class Machine:
     process: Process | None = None
     lives: int = 0
     dirty: bool = False
+    bind_password: str = BIND_PASSWORD
     data: Path = field(init=False)
 
     def __post_init__(self) -> None:

@@ -24,6 +24,8 @@ from tests.real.ports import children
 
 from moorage.core.meta import JsonObject, ResourceType
 from moorage.kube import resources
+from moorage.kube.transport import Request
+from moorage.kube.watch import text_lines
 
 PERIOD = 0.1
 SHORTEST = 6
@@ -93,7 +95,8 @@ async def _served(site: Cloud) -> list[ResourceType]:
 
 async def metrics(site: Cloud) -> str:
     """What /metrics of the API server says."""
-    return str(await site.client.raw("GET", "/metrics", accept="text/plain"))
+    asked = Request("GET", "/metrics", "metrics", accept="text/plain")
+    return "\n".join([line async for line in text_lines(site.client._transport, asked)])
 
 
 def bundle(path: Path) -> Iterator[tuple[str, str]]:

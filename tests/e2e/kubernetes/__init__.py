@@ -1,0 +1,1 @@
+"""`moorage run` on a real kube-apiserver."""
