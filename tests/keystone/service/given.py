@@ -308,5 +308,5 @@ def _described(action: Action) -> str:
             return f"MakeKeys {name}"
         case CommitKeys(repository, _, _):
             return f"CommitKeys {repository['metadata']['name']}"
-        case Probe(url):
-            return f"Probe {url}"
+        case Probe(url, database):
+            return f"Probe {url} ({database})"

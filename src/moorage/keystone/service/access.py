@@ -14,6 +14,7 @@ _CHILD: Final = (*_READ, "create", "update", "patch", "delete")
 
 ACCESS: Final = (
     Access("", ("secrets", "configmaps", "services", "persistentvolumeclaims"), _CHILD),
+    Access("", ("pods",), ("list",)),
     Access("apps", ("deployments",), _CHILD),
     Access("batch", ("jobs", "cronjobs"), _CHILD),
     Access("policy", ("poddisruptionbudgets",), _CHILD),

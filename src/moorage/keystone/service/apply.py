@@ -88,8 +88,8 @@ async def _perform(world: World, seen: Seen, action: Action, answers: _Answers) 
             await _stage(world, seen, action, answers)
         case CommitKeys():
             await _commit(world, seen, action, answers)
-        case Probe(url):
-            answers.health = await observe.probe(world, url)
+        case Probe():
+            answers.health = await observe.probe(world, action)
 
 
 async def _create(world: World, action: Create) -> JsonObject:

@@ -19,7 +19,7 @@ from moorage.runtime.projection import rolled_out
 
 from . import repositories, support
 from .jobs import job_step
-from .manifests import bootstrap, db_sync, internal_endpoint, network_policy, trust_flush
+from .manifests import bootstrap, database_name, db_sync, internal_endpoint, network_policy, trust_flush
 from .met import Met
 from .plan import Action, Ensure, Plan, Probe, Prune, Remove
 from .render import CONFIG_BASE, DOMAINS_BASE, base_children, bundles, workload
@@ -34,11 +34,12 @@ from .seen import (
     Step,
     mounted_domains,
 )
+from .troubles import API
 
 Answer: TypeAlias = Met | Plan | Outcome
 RETAIN: Final = 3
 HEALTHY_FOR: Final = 30.0
-"""Seconds for which a good answer of the API counts."""
+"""Seconds for which a good answer of the API counts; then it is asked again."""
 _SHOWN: Final = 20
 """Backends that a message names; the rest is counted."""
 
@@ -143,6 +144,8 @@ def serving(seen: Seen) -> Answer:
         stuck = item["type"] == "Progressing" and item["status"] == "False"
         if stuck or (item["type"] == "ReplicaFailure" and item["status"] == "True"):
             text += f"; {item.get('message') or item.get('reason')}"
+    if said := seen.troubles.get(API):
+        text += f"; {said}"
     return Waiting("WaitingForDeployment", text, after=10)
 
 
@@ -164,7 +167,7 @@ def api(seen: Seen) -> Answer:
     health = seen.health
     fresh = health is not None and health.ok and (seen.now - health.at).total_seconds() < HEALTHY_FOR
     if not fresh and "HealthCheck" not in seen.done:
-        return Plan("HealthCheck", (Probe(internal_endpoint(seen.keystone)),))
+        return Plan("HealthCheck", (Probe(internal_endpoint(seen.keystone), database_name(seen.keystone)),))
     assert health is not None
     return Met("APIHealthy") if health.ok else Waiting(health.reason, health.message, after=10)
 
@@ -227,7 +230,7 @@ def decide(seen: Seen) -> Plan | Outcome:
                 blocked = blocked or rule.blocking
         if blocked:
             return min(open_, key=_urgency)
-    return min([Done(after=_until_rotation(seen)), *open_], key=_urgency)
+    return min([Done(after=min(HEALTHY_FOR, _until_rotation(seen))), *open_], key=_urgency)
 
 
 def answers(seen: Seen) -> Iterator[tuple[Rule, Answer | None]]:
@@ -249,9 +252,9 @@ def _urgency(outcome: Outcome) -> float:
     return float("inf")
 
 
-def _until_rotation(seen: Seen) -> float | None:
+def _until_rotation(seen: Seen) -> float:
     times = [at for at in repositories.rotations(seen) if at is not None]
-    return max(1.0, (min(times) - seen.now.astimezone(UTC)).total_seconds()) if times else None
+    return max(1.0, (min(times) - seen.now.astimezone(UTC)).total_seconds()) if times else float("inf")
 
 
 def _ensured(seen: Seen, step: Step, actions: Sequence[Action]) -> Plan | None:

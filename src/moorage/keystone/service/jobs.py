@@ -38,7 +38,8 @@ def job_step(seen: Seen, step: Step, job: JsonObject, reasons: Reasons) -> Plan 
     if gate_of(live) != gate_of(job):
         return Plan(step, (Remove(JOB, live, "Foreground"),))
     if state == "running":
-        return Waiting(running, f'Job "{name}" runs', after=poll)
+        said = seen.troubles.get(name)
+        return Waiting(running, f'Job "{name}" runs' + (f"; {said}" if said else ""), after=poll)
     if state == "failed":
         return _failed(seen, step, live, reasons)
     return None
@@ -49,7 +50,6 @@ def _failed(seen: Seen, step: Step, live: JsonObject, reasons: Reasons) -> Plan 
     left = RETRY - (seen.now - since).total_seconds() if since is not None else 0.0
     if left <= 0:
         return Plan(step, (Remove(JOB, live, "Foreground"),))
-    text = (
-        f'Job "{name}" failed; see `kubectl logs -n {seen.key.namespace} job/{name}`. It is tried again within a minute'
-    )
-    return Waiting(reasons[1], text, after=left)
+    said = seen.troubles.get(name)
+    why = f"failed: {said}" if said else f"failed; see `kubectl logs -n {seen.key.namespace} job/{name}`"
+    return Waiting(reasons[1], f'Job "{name}" {why}. It is tried again within a minute', after=left)

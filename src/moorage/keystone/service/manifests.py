@@ -53,6 +53,14 @@ def connection_url(keystone: Keystone, user: str = "", password: str = "") -> st
     return f"{driver}://{login}@{host}:{database.effective_port}/{database.database}{suffix}"
 
 
+def database_name(keystone: Keystone) -> str:
+    """The database as messages name it."""
+    database = keystone.spec.database
+    if database.embedded is not None:
+        return "the SQLite file on its volume"
+    return f"{database.engine} at {database.host}:{database.effective_port}"
+
+
 def secret(keystone: Keystone, suffix: str, data: Mapping[str, str]) -> JsonObject:
     """A Secret `<ks>-<suffix>` with these texts."""
     encoded = {key: base64.b64encode(data[key].encode()).decode() for key in sorted(data)}

@@ -6,7 +6,7 @@ Source: spec/keystone.md 1.2, 4.6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -16,11 +16,16 @@ import aiohttp
 from moorage.core import conditions
 from moorage.core.meta import JsonObject, Key, ResourceType
 from moorage.keystone.backend.types import KIND as BACKEND
+from moorage.kube.errors import Forbidden
+from moorage.runtime.projection import rolled_out
 from moorage.runtime.room import Caches, Index, Watch, by_index, owned
 from moorage.runtime.world import World
 
 from . import metrics
+from .domains import data_of
 from .keys import rotated_at
+from .plan import Probe
+from .pods import selector
 from .render import wanted
 from .seen import (
     CONFIG_MAP,
@@ -30,6 +35,7 @@ from .seen import (
     NETWORK_POLICY,
     OWNED,
     PDB,
+    POD,
     PVC,
     SECRET,
     SERVICE,
@@ -39,10 +45,12 @@ from .seen import (
     Seen,
     job_state,
 )
+from .troubles import troubles
 from .types import KIND, Keystone
 
 TIMEOUT: Final = 10.0
 """Seconds that one look at the Identity API may take."""
+ABSENT: Final = "/OS-FEDERATION/identity_providers/moorage-health-check/protocols/mapped/auth"
 BACKENDS_OF: Final = "keystone-service/backends-of"
 BACKENDS_WITH: Final = "keystone-service/backends-with-secret"
 WITH_SECRET: Final = "keystone-service/with-secret"  # noqa: S105 - the name of an index
@@ -88,14 +96,15 @@ async def observe(memory: Memory, world: World, key: Key) -> Seen | None:
         return None
     keystone = KIND.parse(obj)
     memory.names[key] = keystone.metadata.uid
-    inputs = _inputs(world, keystone)
+    inputs, live = _inputs(world, keystone), _live(world, key)
     seen = Seen(
         inputs=inputs,
         wanted=wanted(inputs),
         now=world.now(),
         stored=conditions.from_wire((obj.get("status") or {}).get("conditions")),
-        live=_live(world, key),
+        live=live,
         health=memory.health.get(keystone.metadata.uid),
+        troubles=await _troubles(world, key, inputs) if _struggles(live) else {},
     )
     _measure(seen)
     return seen
@@ -141,6 +150,26 @@ def _live(world: World, key: Key) -> dict[tuple[str, str], JsonObject]:
     return found
 
 
+def _struggles(live: Mapping[tuple[str, str], JsonObject]) -> bool:
+    """Whether something is not as it shall be yet: only then are pods asked for."""
+    return any(
+        (kind == JOB.kind and job_state(obj) in ("running", "failed"))
+        or (kind == DEPLOYMENT.kind and not rolled_out(obj))
+        for (kind, _), obj in live.items()
+    )
+
+
+async def _troubles(world: World, key: Key, inputs: Inputs) -> dict[str, str]:
+    """What our pods say; nothing when we may not read them."""
+    chosen = ",".join(f"{name}={value}" for name, value in selector(key.name).items())
+    try:
+        found = await world.client.list(POD, key.namespace, labels=chosen)
+    except Forbidden:
+        return {}
+    held = [(data_of(secret) or {}).get("password", b"") for secret in (inputs.database, inputs.admin)]
+    return troubles(found.items, [value.decode(errors="replace").rstrip("\r\n") for value in held])
+
+
 def _measure(seen: Seen) -> None:
     for key_type in ("fernet", "credential"):
         live = seen.child(SECRET, f"{seen.name}-{key_type}-keys")
@@ -166,10 +195,27 @@ def _seconds(job: JsonObject) -> float | None:
     return (end - start).total_seconds()
 
 
-async def probe(world: World, url: str) -> Health:
-    """One look at the Identity API, at most 10 s. Sentences are the same as long as the state is."""
-    ok, reason, message = await _look(world.http.get("keystone-health"), url)
+async def probe(world: World, ask: Probe) -> Health:
+    """Two looks at the Identity API, at most 10 s each. Sentences are the same as long as the state is.
+
+    `GET /v3` needs no database. The second question is about an identity provider that nobody has: a 404 that the database gave. It
+    needs no token, and Keystone logs nothing about it.
+    """
+    session = world.http.get("keystone-health")
+    ok, reason, message = await _look(session, ask.url)
+    if ok and not await _finds_nothing(session, ask.url + ABSENT):
+        reason = "DatabaseUnavailable"
+        ok, message = False, f"Keystone answers, but nothing that needs its database ({ask.database})"
     return Health(ok, reason, message, world.now())
+
+
+async def _finds_nothing(session: aiohttp.ClientSession, url: str) -> bool:
+    """Whether a question that needs the database is answered, be it with a refusal. Without one Keystone drops the connection or hangs."""
+    try:
+        async with session.get(url, timeout=aiohttp.ClientTimeout(total=TIMEOUT), allow_redirects=False) as answer:
+            return answer.status < 500
+    except (TimeoutError, aiohttp.ClientError, OSError):
+        return False
 
 
 async def _look(session: aiohttp.ClientSession, url: str) -> tuple[bool, str, str]:

@@ -84,9 +84,10 @@ class CommitKeys:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Ask the Identity API whether it lives."""
+    """Ask the Identity API whether it lives, and whether it can use its database, which the answer calls by `database`."""
 
     url: str
+    database: str
 
 
 Action: TypeAlias = Ensure | Project | Create | Remove | Prune | MakeKeys | StageKeys | CommitKeys | Probe

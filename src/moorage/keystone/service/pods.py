@@ -14,6 +14,7 @@ from typing import Final
 from moorage.core.digest import content_hash
 from moorage.core.meta import JsonObject
 
+from . import database_check
 from .conf import CONFIG_DIR, CREDENTIAL_KEYS, DOMAINS, FERNET_KEYS
 from .types import Keystone, KeystoneSpec
 
@@ -59,6 +60,7 @@ def api_template(keystone: Keystone, mounts: Mounts, connection: str) -> JsonObj
     block = spec.pods
     pod: JsonObject = {
         **_pod(keystone, mounts),
+        **_checked(keystone),
         "containers": [_api(keystone, mounts)],
         "terminationGracePeriodSeconds": block.grace,
         "topologySpreadConstraints": list(block.topology_spread_constraints or _spread(name)),
@@ -78,7 +80,7 @@ def manage_template(keystone: Keystone, config: str, argv: Sequence[str], env: S
         "command": [*MANAGE, *map(literal, argv)],
         "env": [_connection_env(keystone), *env],
     }
-    pod = {**_pod(keystone, mounts), "containers": [container], "restartPolicy": "Never"}
+    pod = {**_pod(keystone, mounts), **_checked(keystone), "containers": [container], "restartPolicy": "Never"}
     return {"metadata": {"labels": labels(keystone.metadata.name)}, "spec": pod}
 
 
@@ -153,12 +155,37 @@ def _container(keystone: Keystone, mounts: Mounts) -> JsonObject:
     return {
         "image": keystone.spec.image.reference,
         "volumeMounts": found,
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": _CONFINED,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
     }
+
+
+_CONFINED: Final = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+
+
+def _checked(keystone: Keystone) -> JsonObject:
+    """The container that proves the account of a database server before anything else runs; nothing for an embedded database."""
+    if keystone.spec.database.embedded is not None:
+        return {}
+    check: JsonObject = {
+        "name": "database",
+        "image": keystone.spec.image.reference,
+        "command": list(database_check.COMMAND),
+        "env": [_connection_env(keystone)],
+        "resources": _resources(keystone),
+        "securityContext": _CONFINED,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    return {"initContainers": [check]}
+
+
+def _resources(keystone: Keystone) -> JsonObject:
+    wanted = keystone.spec.pods.resources
+    return wanted.to_wire() if wanted is not None else _DEFAULT_RESOURCES
 
 
 def _connection_env(keystone: Keystone) -> JsonObject:
@@ -168,7 +195,6 @@ def _connection_env(keystone: Keystone) -> JsonObject:
 
 def _api(keystone: Keystone, mounts: Mounts) -> JsonObject:
     spec = keystone.spec
-    resources = spec.pods.resources
     container: JsonObject = {
         **_container(keystone, mounts),
         "name": "keystone",
@@ -178,7 +204,7 @@ def _api(keystone: Keystone, mounts: Mounts) -> JsonObject:
             _connection_env(keystone),
         ],
         "ports": [{"name": "public", "containerPort": PORT, "protocol": "TCP"}],
-        "resources": resources.to_wire() if resources is not None else _DEFAULT_RESOURCES,
+        "resources": _resources(keystone),
         # A TCP connect succeeds before the application is loaded, so only GET /v3 counts (spec/testbed.md).
         "startupProbe": {"httpGet": _V3, "periodSeconds": 2, "timeoutSeconds": 8, "failureThreshold": 150},
         "readinessProbe": {"httpGet": _V3, "periodSeconds": 5, "timeoutSeconds": 8, "failureThreshold": 3},

@@ -47,6 +47,7 @@ REASONS: Final = {
     "BootstrapReady": ("BootstrapComplete", "BootstrapInProgress", "BootstrapFailed", "AdminSecretInvalid"),
     "KeystoneAPIReady": (
         "APIHealthy", "APIUnhealthy", "EndpointNotReady", "HealthCheckTimeout", "ConnectionFailed", "HealthCheckFailed",
+        "DatabaseUnavailable",
     ),
     "TrustFlushReady": ("TrustFlushReady", "TrustFlushNotRequired"),
     "IdentityBackendsReady": (

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SECRET: Final = ResourceType("", "v1", "Secret", "secrets")
 CONFIG_MAP: Final = ResourceType("", "v1", "ConfigMap", "configmaps")
 SERVICE: Final = ResourceType("", "v1", "Service", "services")
+POD: Final = ResourceType("", "v1", "Pod", "pods")
 PVC: Final = ResourceType("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 DEPLOYMENT: Final = ResourceType("apps", "v1", "Deployment", "deployments")
 JOB: Final = ResourceType("batch", "v1", "Job", "jobs")
@@ -143,6 +144,7 @@ class Seen:
         refusal: a write of this pass that was refused; the pass ends.
         notes: what this pass did beyond the ordinary.
         namespace_ends: the namespace is being deleted, nothing new may be made.
+        troubles: what pods that do not work say, by name of their Job, `troubles.API` for the API pods.
     """
 
     inputs: Inputs
@@ -155,6 +157,7 @@ class Seen:
     refusal: Refusal | None = None
     notes: tuple[Note, ...] = ()
     namespace_ends: bool = False
+    troubles: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def keystone(self) -> Keystone:
