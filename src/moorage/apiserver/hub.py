@@ -134,6 +134,13 @@ class Hub:
         for collection in self.collections.values():
             collection.order = sorted(collection.entries)
             collection.last = self.revision
+        self.collections.default_factory = self._forgotten
+
+    def _forgotten(self) -> Collection:
+        """A collection of which nothing is left: what was deleted before the start is still history to its watchers."""
+        made = Collection()
+        made.last = self.revision
+        return made
 
     def close(self) -> None:
         """Finish queued writes and close the store."""

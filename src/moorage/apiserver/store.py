@@ -158,8 +158,9 @@ class Store:
         Raises:
             WriteRefused: the disk refused.
         """
-        await self._run(lambda connection: _compact(connection, revision))
-        self.compacted = max(self.compacted, revision)
+        if revision > self.compacted:
+            await self._run(lambda connection: _compact(connection, revision))
+            self.compacted = max(self.compacted, revision)
 
     async def revision_at(self, at: float) -> int:
         """The newest revision that was written at or before `at` (seconds since the epoch); 0 for none."""
@@ -295,7 +296,10 @@ def _compact(connection: sqlite3.Connection, revision: int) -> None:
             " AND rev NOT IN (SELECT prev FROM log WHERE rev > ?1)",
             (revision,),
         )
-        connection.execute("INSERT OR REPLACE INTO meta VALUES ('compacted', ?)", (revision,))
+        connection.execute(
+            "INSERT INTO meta VALUES ('compacted', ?1) ON CONFLICT (name) DO UPDATE SET value = MAX(value, ?1)",
+            (revision,),
+        )
         connection.execute("COMMIT")
     except sqlite3.Error:
         connection.execute("ROLLBACK")
