@@ -168,6 +168,59 @@ async def test_a_pod_that_ignores_its_stop_signal_is_killed_when_the_grace_is_ov
     assert b"sleep\x00600" not in _all_command_lines()
 
 
+async def test_a_shorter_grace_asked_for_later_is_honoured_even_while_a_hook_runs(machine: Machine) -> None:
+    """The first deletion would take ten minutes, its hook five."""
+    container = {"lifecycle": {"preStop": {"exec": {"command": ["/usr/bin/sleep", "300"]}}}}
+    wanted = pod("patient", "/usr/bin/sleep", "601", container=container, terminationGracePeriodSeconds=600)
+    await machine.client.create(PODS, wanted)
+    await machine.until(PODS, "patient", is_ready)
+    await machine.client.delete(PODS, Key("default", "patient"))
+    await eventually(lambda: _true(b"sleep\x00300" in _all_command_lines()))
+    body = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 1}
+    await machine.client.raw("DELETE", PODS.path("default", "patient"), body=body)
+    await machine.gone(PODS, "patient")
+    assert b"sleep\x00601" not in _all_command_lines()
+    assert b"sleep\x00300" not in _all_command_lines()
+
+
+async def test_a_stop_of_the_whole_machine_skips_hooks_that_only_wait_and_runs_all_others(machine: Machine) -> None:
+    place = machine.data.parent / "shared"
+    place.mkdir()
+    place.chmod(0o777)
+    mounts = {"volumeMounts": [{"name": "shared", "mountPath": "/shared"}]}
+    volumes = [{"name": "shared", "hostPath": {"path": str(place)}}]
+    hooks: dict[str, JsonObject] = {
+        "waits": {"sleep": {"seconds": 300}},
+        "sleeps": {"exec": {"command": ["sleep", "300"]}},
+        "works": {"exec": {"command": ["/bin/sh", "-c", "echo done > /shared/hook"]}},
+    }
+    for name, hook in hooks.items():
+        container = {"lifecycle": {"preStop": hook}, **mounts}
+        wanted = pod(
+            name, PYTHON, "-c", FOREVER, container=container, volumes=volumes, terminationGracePeriodSeconds=600
+        )
+        await machine.client.create(PODS, wanted)
+        await machine.until(PODS, name, is_ready)
+        await eventually(lambda name=name: _true(machine.log(name) == ["up"]))  # type: ignore[misc]
+    await machine.stop()
+    assert (place / "hook").read_text() == "done\n"
+
+
+async def test_a_machine_without_bubblewrap_says_so_and_counts_no_restarts(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda _name: None)
+    await machine.client.create(PODS, pod("lacks", PYTHON, "-c", FOREVER))
+    found = await machine.until(PODS, "lacks", lambda item: "bwrap" in json.dumps(item.get("status")))
+    assert state(found)["state"]["waiting"]["reason"] == "CreateContainerError"
+    assert "apt-get install bubblewrap" in state(found)["state"]["waiting"]["message"]
+    monkeypatch.undo()
+    assert machine.node is not None
+    machine.node.wake_all()
+    found = await machine.until(PODS, "lacks", is_ready)
+    assert state(found)["restartCount"] == 0
+
+
 async def test_a_pre_stop_hook_runs_in_the_container_before_the_signal(machine: Machine) -> None:
     place = machine.data.parent / "shared"
     place.mkdir()

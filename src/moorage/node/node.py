@@ -72,7 +72,7 @@ class Node:
         self._data.chmod(0o700)
         pool = claim(POD_NETWORK, self._data / "node" / "addresses")
         recipes = (*self.options.recipes, HOST_IMAGE)
-        images = ImageStore(recipes, self.options.cache, self.options.say, self._wake_all)
+        images = ImageStore(recipes, self.options.cache, self.options.say, self.wake_all)
         self._host = Host(self.api, images, pool, Cgroups.detect(), self.options, self._data, self.traffic.lines)
         watching = asyncio.create_task(self.api.run())
         controllers: asyncio.Task[None] | None = None
@@ -93,8 +93,12 @@ class Node:
             pool.close()
 
     async def stop_all(self) -> None:
-        """Ends all pods gracefully, in parallel; they stay on the API server and start again with the next node."""
+        """Ends all pods gracefully, in parallel; they stay on the API server and start again with the next node.
+
+        Services accept no more connections from here on, so nothing has to wait for clients to go elsewhere.
+        """
         self._stopping = True
+        await self.traffic.drain()
         workers = [worker for worker, _ in self._workers.values()]
         await self._cancel_workers()
         ended = await asyncio.gather(*(worker.end() for worker in workers), return_exceptions=True)
@@ -173,7 +177,8 @@ class Node:
             for worker, _ in self._workers.values():
                 worker.refresh_hosts()
 
-    def _wake_all(self) -> None:
+    def wake_all(self) -> None:
+        """Every pod looks again soon."""
         for worker, _ in self._workers.values():
             worker.wake()
 

@@ -87,6 +87,11 @@ class Traffic:
                     headless[key_of(service)] = ready[0]
         return service_lines(services, headless)
 
+    async def drain(self) -> None:
+        """Accepts no new connection on any Service; those that stand go on."""
+        for item in self._open.values():
+            await item.forwarder.stop_listening()
+
     async def close(self) -> None:
         """Ends all forwarders and their connections."""
         for item in self._open.values():

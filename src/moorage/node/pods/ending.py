@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Coroutine
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from moorage.core.meta import JsonObject
@@ -19,47 +21,83 @@ if TYPE_CHECKING:
     from moorage.node.pods.worker import Worker
 
 
-async def end_pod(worker: Worker) -> None:
-    """Ends all containers: the plain ones together, then sidecars from the last to the first, within one grace."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + worker.grace
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """When a pod's grace is over. A later deletion may shorten it: then it is over sooner, hooks included."""
+
+    worker: Worker
+    begun: float
+
+    @classmethod
+    def of(cls, worker: Worker) -> Deadline:
+        """The deadline of an end that begins now."""
+        return cls(worker, asyncio.get_running_loop().time())
+
+    @property
+    def left(self) -> float:
+        """Seconds until SIGKILL."""
+        return max(self.begun + self.worker.grace - asyncio.get_running_loop().time(), 0.0)
+
+    async def over(self) -> None:
+        """Returns when the grace is over."""
+        while (left := self.left) > 0:
+            heard = self.worker.heard
+            try:
+                async with asyncio.timeout(left):
+                    await heard.wait()
+            except TimeoutError:
+                continue
+
+
+async def end_pod(worker: Worker, *, drained: bool = False) -> None:
+    """Ends all containers: the plain ones together, then sidecars from the last to the first, within one grace.
+
+    Args:
+        drained: nobody sends the pod anything any more, so hooks that only wait for that are left out.
+    """
+    deadline = Deadline.of(worker)
     plain = [record for record in worker.records.values() if not is_sidecar(record.container)]
-    await asyncio.gather(*(end_container(worker, record, worker.grace) for record in plain))
+    await asyncio.gather(*(end_container(worker, record, deadline, drained=drained) for record in plain))
     sidecars = [record for record in worker.records.values() if is_sidecar(record.container)]
     for record in reversed(sidecars):
-        await end_container(worker, record, max(deadline - loop.time(), 0.0))
+        await end_container(worker, record, deadline, drained=drained)
 
 
-async def end_container(worker: Worker, record: Record, grace: float) -> None:
-    """Ends one container within `grace` seconds, its preStop hook included; then it is killed."""
+async def end_container(worker: Worker, record: Record, deadline: Deadline, *, drained: bool = False) -> None:
+    """Ends one container within the grace, its preStop hook included; then it is killed."""
     run = record.run
     if run is None or run.ended.is_set():
         return
     if record.prober is not None:
         record.prober.stop()
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + grace
     hook = (record.container.get("lifecycle") or {}).get("preStop")
-    if hook and grace > 0:
+    if hook and deadline.left > 0 and not (drained and only_waits(hook)):
         ports = {item["name"]: item["containerPort"] for item in record.container.get("ports") or () if "name" in item}
-        await _first_of(run.ended, Asker(worker.pod_ip, ports, run).attempt(hook, grace))
-    run.signal(_stop_signal(record.container) if grace > 0 else signal.SIGKILL)
-    try:
-        async with asyncio.timeout_at(deadline):
-            await run.ended.wait()
-    except TimeoutError:
+        attempt = Asker(worker.pod_ip, ports, run).attempt(hook, deadline.left)
+        await _first_of(run.ended.wait(), attempt, deadline.over())
+    if deadline.left > 0:
+        run.signal(_stop_signal(record.container))
+        await _first_of(run.ended.wait(), deadline.over())
+    if not run.ended.is_set():
         run.signal(signal.SIGKILL)
         await run.ended.wait()
 
 
-async def _first_of(ended: asyncio.Event, hook: object) -> None:
-    """Waits for the hook, or for the container's own end if that comes first."""
-    assert asyncio.iscoroutine(hook)
-    tasks = [asyncio.ensure_future(hook), asyncio.ensure_future(ended.wait())]
-    _, late = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    for task in late:
-        task.cancel()
-    await asyncio.gather(*late, return_exceptions=True)
+def only_waits(hook: JsonObject) -> bool:
+    """Whether a preStop hook does nothing but wait, as one that gives endpoints time to drain does."""
+    words = (hook.get("exec") or {}).get("command") or [""]
+    return "sleep" in hook or (len(words) == 2 and words[0].rpartition("/")[2] == "sleep")
+
+
+async def _first_of(*works: Coroutine[object, object, object]) -> None:
+    """Waits for whichever ends first; the others are cancelled."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _stop_signal(container: JsonObject) -> int:

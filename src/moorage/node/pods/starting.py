@@ -32,7 +32,6 @@ async def start_container(worker: Worker, record: Record) -> None:
     """Starts the next run of a container, if its image is there and its configuration is complete.
 
     Raises:
-        StartError: this machine lacks a tool.
         OSError: the disk refused.
     """
     rootfs = _image(worker, record)
@@ -48,6 +47,9 @@ async def start_container(worker: Worker, record: Record) -> None:
     starting = asyncio.ensure_future(containers.start(run, what, working_directory(record.container, rootfs)))
     try:
         record.run = await asyncio.shield(starting)
+    except containers.StartError as error:
+        _not_startable(worker, record, error)
+        return
     except asyncio.CancelledError:
         record.run = await starting  # a node that stops must know of it, to end it
         raise
@@ -77,8 +79,8 @@ def _image(worker: Worker, record: Record) -> RootFs | None:
     return found.rootfs
 
 
-def _not_startable(worker: Worker, record: Record, error: InputError) -> None:
-    """A container that cannot be made from what is declared; tried again, since what is missing may come."""
+def _not_startable(worker: Worker, record: Record, error: InputError | containers.StartError) -> None:
+    """A container that cannot be made from what is declared, or on this machine: no run, no restart; tried again."""
     shutil.rmtree(record.run_folder, ignore_errors=True)
     record.attempt -= 1
     refused = "CreateContainerConfigError" if isinstance(error, Missing | RunAsRoot) else "CreateContainerError"

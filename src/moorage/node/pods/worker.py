@@ -24,7 +24,7 @@ from moorage.node.network.names import hosts_text, write_hosts
 from moorage.node.pods import container as containers
 from moorage.node.pods import status
 from moorage.node.pods.asking import Asker
-from moorage.node.pods.ending import end_container, end_pod
+from moorage.node.pods.ending import Deadline, end_container, end_pod
 from moorage.node.pods.environment import Missing
 from moorage.node.pods.host import Host
 from moorage.node.pods.plan import hostname
@@ -53,6 +53,8 @@ class Worker:
         self.pod_ip, self.gone = "", False
         self.user: int | None = None
         self.places: Mapping[str, Place] = {}
+        self.heard = asyncio.Event()
+        """Set, and replaced by a new one, when the API server says something new of the pod."""
         self._wake, self._forget, self._next_look = asyncio.Event(), forget, 0.0
 
     # --- from outside
@@ -67,6 +69,8 @@ class Worker:
             self.gone = True
         else:
             self.pod = pod
+        self.heard.set()
+        self.heard = asyncio.Event()
         self.wake()
 
     async def run(self) -> None:
@@ -98,7 +102,7 @@ class Worker:
         """Ends the containers gracefully; the pod stays on the API server and starts again with the next node."""
         if not self.records:
             await self.recover()
-        await end_pod(self)
+        await end_pod(self, drained=True)
         await self._report()
 
     # --- the pass
@@ -255,7 +259,7 @@ class Worker:
         self.wake()
 
     def _kill_later(self, record: Record) -> None:
-        task = asyncio.get_running_loop().create_task(end_container(self, record, self.grace))
+        task = asyncio.get_running_loop().create_task(end_container(self, record, Deadline.of(self)))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     @property
