@@ -35,7 +35,7 @@ _OWN: tuple[Access, ...] = (
     Access(
         "admissionregistration.k8s.io",
         ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
-        ("get", "list", "watch", "patch"),
+        ("get", "list", "update", "patch"),
     ),
 )
 
