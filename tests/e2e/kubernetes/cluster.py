@@ -19,7 +19,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,9 @@ from tests.real.ports import free_port
 from tests.real.process import Command, Process, running
 
 from moorage.core.meta import JsonObject
+from moorage.keystone import KINDS, RULES
 from moorage.node.network.addresses import SERVICES, claim
+from moorage.runtime.install import rules
 
 ROOT = Path(__file__).parents[3]
 ACCOUNT = "system:serviceaccount:moorage-system:moorage"
@@ -185,16 +187,27 @@ def used(entries: Sequence[JsonObject]) -> Counter[tuple[str, str, str]]:
     return found
 
 
+def granted() -> list[tuple[str, str, str]]:
+    """(group, resource/subresource, verb) of the cluster-wide rules of `moorage crds`."""
+    return [
+        (group, resource, verb)
+        for rule in rules(KINDS, RULES)
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    ]
+
+
 def _token(kubectl: Kubectl) -> tuple[str, str]:
     """A token of the operator's ServiceAccount, and its id."""
-    token = kubectl("-n", "moorage-system", "create", "token", "moorage", "--duration=1h").strip()
+    token = kubectl("create", "token", "moorage", "--duration=1h").strip()
     payload = token.split(".")[1]
     claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     return token, f"JTI={claims['jti']}"
 
 
 def _replica(cluster: Cluster, number: int, port: int, url: str) -> Replica:
-    token, token_id = _token(cluster.kubectl)
+    token, token_id = _token(replace(cluster.kubectl, namespace="moorage-system"))
     name = f"run-{number}"
     kubeconfig = write_kubeconfig(cluster.folder / f"{name}.kubeconfig", cluster.api.url, token)
     metrics, health = free_port(), free_port()
@@ -232,7 +245,7 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         directory = stack.enter_context(slapd(folder / "slapd"))
         found = Cluster(api, folder, directory, Kubectl(api.kubeconfig, folder, "openstack", BUILT))
         found.hosts.write_text(Path("/etc/hosts").read_text())
-        _install(found.kubectl)
+        _install(replace(found.kubectl, namespace="moorage-system"))
         node = [sys.executable, "-m", "tests.e2e.kubernetes.node", str(api.kubeconfig), str(folder / "node-data")]
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         kubelet = stack.enter_context(running(Command("node", ["env", f"PYTHONPATH={path}", *node], folder)))

@@ -26,4 +26,5 @@ async def _run(kubeconfig: str, data: Path) -> None:
 
 
 if __name__ == "__main__":
+    Path(sys.argv[2]).mkdir(mode=0o700, exist_ok=True)
     asyncio.run(_run(sys.argv[1], Path(sys.argv[2])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 from tests.e2e import example
@@ -10,22 +11,20 @@ from tests.e2e.cloud import BACKEND, KEYSTONE, Cloud, cloud, holds
 from tests.e2e.one_machine.machine import Machine
 from tests.real.kubectl import MACHINE, Kubectl
 
+from moorage.core.meta import Key
 from moorage.kube import resources
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
-async def _attached(up: Machine, site: Cloud) -> None:
-    """A Keystone with two backends: `fleeting` goes with its domain, `lasting` leaves it."""
-    documents = [
-        item for item in example.manifests(up.directory, site.namespace) if item["kind"] != "KeystoneIdentityBackend"
-    ]
-    policies = {"fleeting": "Delete", "lasting": "Retain"}
+async def _attached(up: Machine, site: Cloud, policies: Mapping[str, str]) -> None:
+    """A Keystone with backends of these names, each with its deletionPolicy, Ready."""
+    documents = example.manifests(up.directory, site.namespace)
     backends = [
         example.backend(up.directory, name, {"domain": {"deletionPolicy": policy}}, namespace=site.namespace)
         for name, policy in policies.items()
     ]
-    await site.apply([*documents, *backends])
+    await site.apply([item for item in documents if item["kind"] != "KeystoneIdentityBackend"] + backends)
     for name in policies:
         await site.ready(name)
 
@@ -34,7 +33,7 @@ async def _attached(up: Machine, site: Cloud) -> None:
 async def test_detaching_ends_as_the_policy_says_and_leaves_no_secret(up: Machine) -> None:
     """Delete takes the domain away, Retain leaves it; Keystone rolls without files; no copy of a bind password stays."""
     async with cloud(up.kubeconfig, "leaving") as site:
-        await _attached(up, site)
+        await _attached(up, site, {"fleeting": "Delete", "lasting": "Retain"})
         assert (await site.login("fry", "fry", domain="fleeting")).status == 201
         jobs = {item["metadata"]["uid"] for item in (await site.client.list(resources.JOBS, site.namespace)).items}
         for name in ("fleeting", "lasting"):
@@ -58,14 +57,14 @@ async def test_detaching_ends_as_the_policy_says_and_leaves_no_secret(up: Machin
 async def test_a_namespace_with_everything_in_it_ends(up: Machine) -> None:
     """`kubectl delete namespace` with a Keystone and attached backends: all of it goes, processes and volumes included."""
     async with cloud(up.kubeconfig, "stack") as site:
-        await _attached(up, site)
+        await _attached(up, site, {"attached": "Delete"})
         pods = (await site.client.list(resources.PODS, site.namespace)).items
         running = {item["metadata"]["uid"] for item in pods}
         if MACHINE.exists():
             kubectl = Kubectl(up.kubeconfig, up.folder, "stack")
             await asyncio.to_thread(kubectl, "delete", "namespace", "stack", "--timeout=120s", limit=150)
         else:
-            await site.client.delete(resources.NAMESPACES, site.key("stack").__class__("", "stack"))
+            await site.client.delete(resources.NAMESPACES, Key("", "stack"))
         await site.gone(resources.NAMESPACES, "stack")
         for rt in (KEYSTONE, BACKEND, resources.SECRETS, resources.PODS, resources.PVCS):
             assert not (await site.client.list(rt, "stack")).items
