@@ -155,3 +155,34 @@ async def test_a_list_of_the_past_is_what_stood_then(hub: Hub) -> None:
     await hub.write("things", "n/c", thing("c"), 0)
     entries = await hub.at("things", "n", then)
     assert [(entry.key, entry.raw) for entry in entries] == [("n/a", first.raw), ("n/b", gone.raw)]
+
+
+async def test_a_writer_that_goes_away_leaves_its_write_and_the_turn_of_others(hub: Hub) -> None:
+    """The write under way is told to watchers; who waited for its key then sees it."""
+    first = asyncio.ensure_future(hub.write("things", "a", thing("a"), 0))
+    await asyncio.sleep(0)
+    second = asyncio.ensure_future(hub.settled("things", "a"))
+    third = asyncio.ensure_future(hub.settled("things", "a"))
+    await asyncio.sleep(0)
+    first.cancel()
+    third.cancel()
+    entry = await asyncio.wait_for(second, 30)
+    assert entry is not None
+    assert hub.get("things", "a") is entry
+    await hub.write("things", "a", thing("a"), entry.rev)
+
+
+async def test_a_large_batch_with_deletions_is_stored_whole(tmp_path: Path) -> None:
+    """Many rows go in with one statement: all of them, and none that was deleted, are there after a restart."""
+    hub = Hub(tmp_path / "store.db")
+    hub.open()
+    made = await asyncio.gather(*(hub.write("things", f"{at:03}", thing(f"{at:03}"), 0) for at in range(150)))
+    again = [hub.write("things", f"{at:03}", thing("x"), made[at].rev, delete=at % 2 == 0) for at in range(150)]
+    await asyncio.gather(*again)
+    hub.close()
+    hub = Hub(tmp_path / "store.db")
+    hub.open()
+    found = list(hub.collections["things"].select(""))
+    assert [entry.key for entry in found] == [f"{at:03}" for at in range(1, 150, 2)]
+    assert {entry.parse()["metadata"]["name"] for entry in found} == {"x"}
+    hub.close()

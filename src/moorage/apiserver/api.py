@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from moorage.apiserver import views
 from moorage.apiserver.apply import TypeMap
-from moorage.apiserver.creation import CreatedFields
+from moorage.apiserver.creation import Created
 from moorage.apiserver.hub import Entry, Hub
 from moorage.apiserver.registry import Registry
 from moorage.apiserver.request import Request
@@ -64,7 +64,7 @@ class Api:
     check_escalation: Check
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     type_maps: dict[ServedType, TypeMap] = field(default_factory=dict)
-    created: CreatedFields = field(default_factory=CreatedFields)
+    created: Created = field(default_factory=Created)
     watchers: set[Watcher] = field(default_factory=set)
     most_watchers: int = 2000
 

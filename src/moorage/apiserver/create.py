@@ -22,11 +22,14 @@ async def create(api: Api, request: Request, served: ServedType) -> Response:
     negotiate(request.headers, request.query)
     check_write_options(request)
     media, kind = request.headers.get("content-type", ""), served.resource.kind
-    body = decode(request.body, media, kind, binary=not served.custom)
-    obj = strategy.decode_object(api.registry, served, request, body)
+    obj, repeated = decode(request.body, media, kind, binary=not served.custom)
+    shape = None if repeated else api.created.whole(api.registry, served, request, obj)
+    if shape is None:
+        obj = strategy.decode_object(api.registry, served, request, (obj, repeated))
 
     def wanted(_: JsonObject | None) -> JsonObject:
         return obj
 
-    written = await create_object(api, Edit(served, key_of_target(served, request.target), request, wanted))
+    key = key_of_target(served, request.target)
+    written = await create_object(api, Edit(served, key, request, wanted, shape=shape))
     return present.one(api, request, served, written.entry, 201)

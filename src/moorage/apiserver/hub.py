@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
 
+from pydantic_core import PydanticSerializationError, to_json
+
 from moorage.apiserver.errors import StatusError, storage_refused, too_large
 from moorage.apiserver.store import Past, Record, Store, WriteRefused
 from moorage.core.meta import JsonObject
@@ -26,10 +28,10 @@ _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_cir
 
 def encode(value: object) -> bytes:
     """JSON as it is stored and sent."""
-    text = _encoder.encode(value)
     try:
-        return text.encode()
-    except UnicodeEncodeError:  # lone surrogates become U+FFFD, as Go decodes them
+        return to_json(value)
+    except PydanticSerializationError:  # lone surrogates become U+FFFD, as Go decodes them
+        text = _encoder.encode(value)
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
@@ -119,7 +121,7 @@ class Hub:
         self.listeners: list[Callable[[Change], None]] = []
         self.revision = 0
         self._given = 0
-        self._pending: dict[tuple[str, str], asyncio.Future[Entry]] = {}
+        self._pending: dict[tuple[str, str], list[asyncio.Future[Entry | None]]] = {}
 
     def open(self) -> None:
         """Load the current objects.
@@ -152,8 +154,10 @@ class Hub:
 
     async def settled(self, storage: str, key: str) -> Entry | None:
         """The current object once no write of it is under way: what a writer must look at."""
-        while (pending := self._pending.get((storage, key))) is not None:
-            await asyncio.wait((pending,))
+        while (waiting := self._pending.get((storage, key))) is not None:
+            turn = asyncio.get_running_loop().create_future()
+            waiting.append(turn)
+            await turn
         return self.get(storage, key)
 
     async def write(self, storage: str, key: str, obj: JsonObject, seen: int, *, delete: bool = False) -> Entry:
@@ -173,19 +177,22 @@ class Hub:
             raise too_large(f"the object has {len(value)} bytes as it would be stored; at most {LARGEST} are")
         self._given = revision
         record = Record(revision, storage, key, seen, delete, value)
-        done: asyncio.Future[Entry] = asyncio.get_running_loop().create_future()
-        self._pending[storage, key] = done
+        done: asyncio.Future[Entry | None] = asyncio.get_running_loop().create_future()
+        self._pending[storage, key] = [done]  # the writer; those who wait for their turn follow
         self.store.append(record)
-        return await asyncio.shield(done)
+        entry = await done
+        assert entry is not None
+        return entry
 
     def _committed(self, batch: list[Record], refused: WriteRefused | None) -> None:
         for record in batch:
-            done = self._pending.pop((record.storage, record.key))
-            if refused is not None:
+            entry = self._apply(record) if refused is None else None
+            done, *waiting = self._pending.pop((record.storage, record.key))
+            if refused is not None and not done.cancelled():
                 done.set_exception(storage_refused(refused.full, str(refused)))
-                done.exception()  # seen here, so a client that went away leaves no warning
-            else:
-                done.set_result(self._apply(record))
+            for turn in (done, *waiting):
+                if not turn.done():  # neither refused, nor given up by a client that went away
+                    turn.set_result(entry)
 
     def _apply(self, record: Record) -> Entry:
         collection = self.collections[record.storage]
@@ -194,8 +201,9 @@ class Hub:
         kind: EventType = "DELETED" if record.deleted else "MODIFIED" if before else "ADDED"
         self.revision = record.rev
         change = Change(kind, record.storage, entry, before)
-        for watcher in tuple(collection.watchers):
-            watcher(change)
+        if collection.watchers:
+            for watcher in tuple(collection.watchers):
+                watcher(change)
         for listener in self.listeners:
             listener(change)
         return entry

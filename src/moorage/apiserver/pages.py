@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import platform
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 
 from moorage.apiserver import openapiproto
 from moorage.apiserver.hub import Hub, encode
@@ -32,7 +34,7 @@ class Pages:
     def __init__(self, hub: Hub, registry: Registry, ready: Callable[[], str]) -> None:
         self._hub, self._registry, self._ready = hub, registry, ready
         self._requests: Counter[tuple[str, str, int]] = Counter()
-        self._seconds: Counter[tuple[str, float]] = Counter()
+        self._seconds: Counter[tuple[str, int]] = Counter()
         self._spent: Counter[str] = Counter()
         self._documents: dict[str, tuple[int, bytes]] = {}
 
@@ -106,9 +108,7 @@ class Pages:
         verb = request.target.verb.upper()
         self._requests[verb, request.target.resource, code] += 1
         self._spent[verb] += seconds  # type: ignore[assignment]
-        for bound in _SECONDS:
-            if seconds <= bound:
-                self._seconds[verb, bound] += 1
+        self._seconds[verb, bisect_left(_SECONDS, seconds)] += 1
 
     def _metrics(self) -> str:
         lines = [
@@ -142,7 +142,11 @@ class Pages:
     def _histogram(self, verb: str) -> list[str]:
         total = sum(number for (name, _, _), number in self._requests.items() if name == verb)
         name = "apiserver_request_duration_seconds"
-        lines = [f'{name}_bucket{{verb="{verb}",le="{bound}"}} {self._seconds[verb, bound]}' for bound in _SECONDS]
+        counts = accumulate(self._seconds[verb, at] for at in range(len(_SECONDS)))
+        lines = [
+            f'{name}_bucket{{verb="{verb}",le="{bound}"}} {number}'
+            for bound, number in zip(_SECONDS, counts, strict=True)
+        ]
         return [
             *lines,
             f'{name}_bucket{{verb="{verb}",le="+Inf"}} {total}',

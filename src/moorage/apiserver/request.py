@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from urllib.parse import parse_qsl, unquote
 
+_LONG = 512
+"""Paths from this length on are not remembered."""
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -91,6 +94,13 @@ def parse_query(text: str) -> dict[str, str]:
 
 def parse_target(method: str, raw_path: str, query: Mapping[str, str]) -> Target:
     """The target of a path, `raw_path` still percent-encoded."""
+    read = _target if len(raw_path) < _LONG else _read_target
+    if not query:
+        return read(method, raw_path, False, "")
+    return read(method, raw_path, _watches(query), _selected_name(query))
+
+
+def _read_target(method: str, raw_path: str, watches: bool, selected: str) -> Target:
     verb = _VERBS.get(method, method.lower())
     parts = [unquote(part) for part in raw_path.split("/") if part]
     path = unquote(raw_path)
@@ -109,14 +119,17 @@ def parse_target(method: str, raw_path: str, query: Mapping[str, str]) -> Target
             rest = rest[2:]
     resource, name, subresource, *more = [*rest, "", "", ""][: max(3, len(rest))]
     if not name:
-        verb = _collection_verb(verb, watching or _watches(query))
-        name = _selected_name(query) if verb in ("list", "watch", "deletecollection") else ""
+        verb = _collection_verb(verb, watching or watches)
+        name = selected if verb in ("list", "watch", "deletecollection") else ""
         subresource = ""
     elif watching:
         verb = "watch"
     return Target(
         path, verb, group, version, namespace, resource, name, subresource, tuple(part for part in more if part)
     )
+
+
+_target = lru_cache(maxsize=4096)(_read_target)
 
 
 def _watches(query: Mapping[str, str]) -> bool:

@@ -14,14 +14,17 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from moorage.core.errors import StorageError
 
 _BATCH = 1024
+_ROWS = (64, 16, 4, 1)
+"""Sizes of statements: few, so that SQLite's compiled ones are found again."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS log (
   rev INTEGER PRIMARY KEY, storage TEXT NOT NULL, key TEXT NOT NULL, prev INTEGER NOT NULL,
@@ -277,15 +280,28 @@ def _settle(done: asyncio.Future[None], error: WriteRefused | None) -> None:
 def _store(connection: sqlite3.Connection, batch: list[Record]) -> None:
     at = int(time.time())
     connection.execute("BEGIN IMMEDIATE")
-    connection.executemany(
-        "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [(item.rev, item.storage, item.key, item.prev, item.deleted, at, item.value) for item in batch],
+    log = [(item.rev, item.storage, item.key, item.prev, item.deleted, at, item.value) for item in batch]
+    _insert(connection, "INSERT INTO log VALUES ", log)
+    _insert(
+        connection,
+        "INSERT OR REPLACE INTO current VALUES ",
+        [(item.storage, item.key, item.rev) for item in batch if not item.deleted],
     )
-    alive = [(item.storage, item.key, item.rev) for item in batch if not item.deleted]
     dead = [(item.storage, item.key) for item in batch if item.deleted]
-    connection.executemany("INSERT OR REPLACE INTO current VALUES (?, ?, ?)", alive)
-    connection.executemany("DELETE FROM current WHERE storage = ? AND key = ?", dead)
+    if dead:
+        connection.executemany("DELETE FROM current WHERE storage = ? AND key = ?", dead)
     connection.execute("COMMIT")
+
+
+def _insert(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+    """Insert rows, many in one statement: each statement that runs passes the interpreter's lock to and fro."""
+    start = 0
+    for size in _ROWS:
+        while len(rows) - start >= size:
+            chunk = rows[start : start + size]
+            marks = f"({', '.join('?' * len(chunk[0]))})"
+            connection.execute(statement + ", ".join([marks] * size), list(chain.from_iterable(chunk)))
+            start += size
 
 
 def _compact(connection: sqlite3.Connection, revision: int) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from moorage.apiserver import metadata, strategy, views
 from moorage.apiserver.api import Api
 from moorage.apiserver.apply import BadValue, TypeMap, settled, track_update
-from moorage.apiserver.creation import HasObjects, shape_of
+from moorage.apiserver.creation import HasObjects, Shape, shape_of
 from moorage.apiserver.errors import StatusError, already_exists, conflict, forbidden, invalid, not_found
 from moorage.apiserver.hub import Entry, Stale, encode
 from moorage.apiserver.registry import NAMESPACES
@@ -34,6 +34,7 @@ class Edit:
         tracked: whether managedFields follow this write (server-side apply sets them itself).
         may_create: whether an absent object is created.
         retry: whether a lost race is tried again.
+        shape: of an object that decoding and defaulting leave as it is (creation.py).
     """
 
     served: ServedType
@@ -44,6 +45,7 @@ class Edit:
     tracked: bool = True
     may_create: bool = False
     retry: bool = True
+    shape: Shape | None = None
 
     @property
     def dry_run(self) -> bool:
@@ -95,7 +97,8 @@ async def _create(api: Api, edit: Edit, *, fresh: bool = False) -> Written:
     obj = edit.transform(None)
     metadata.prepare_create(obj, edit.key, api.now())
     check_namespace(api, served, obj)
-    strategy.default(served, obj)
+    if edit.shape is None:
+        strategy.default(served, obj)
     if edit.tracked:
         obj = _track_created(api, edit, obj)
     obj = await api.admission.mutate(edit.request, served, obj, None, edit.subresource)
@@ -189,7 +192,7 @@ def _track_created(api: Api, edit: Edit, obj: JsonObject) -> JsonObject:
     if "managedFields" in obj["metadata"]:
         return _track(api, edit, None, obj)
     try:
-        key = (edit.served, edit.request.manager, shape_of(obj))
+        key = (edit.served, edit.request.manager, edit.shape or shape_of(obj))
     except HasObjects:
         return _track(api, edit, None, obj)
     known = api.created.find(key, api.now())

@@ -17,6 +17,7 @@ from moorage.core.meta import JsonObject, ResourceType
 
 __all__ = [
     "default_builtin",
+    "has_defaults",
     "has_status",
     "prepare_create",
     "prepare_status",
@@ -48,6 +49,11 @@ _DEFAULTS: dict[tuple[str, str], Callable[[JsonObject], None]] = {
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): policies.default_webhooks,
     ("apiextensions.k8s.io", "CustomResourceDefinition"): policies.default_definition,
 }
+
+
+def has_defaults(rt: ResourceType) -> bool:
+    """Whether values of this kind are filled in beyond what its schema says."""
+    return (rt.group, rt.kind) in _DEFAULTS
 
 
 def default_builtin(rt: ResourceType, obj: JsonObject) -> None:
