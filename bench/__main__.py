@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -32,6 +33,7 @@ DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 
 def main() -> None:
     """Ask the questions in order."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     given = _arguments()
     plan = Plan(
         Path(), given.seconds, given.repetitions, given.scale, given.peer_url, given.peer_token, given.peer_command

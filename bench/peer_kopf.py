@@ -36,7 +36,11 @@ async def start(settings: kopf.OperatorSettings, **_: Any) -> None:
     settings.persistence.finalizer = "moorage.internal/bench-peer"
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage()
     settings.posting.loggers = False
-    settings.batching.worker_limit = None
+    settings.queueing.worker_limit, settings.queueing.idle_timeout = (
+        64,
+        0.2,
+    )  # without a limit it asks for 2,000 things at once
+    settings.posting.worker_limit, settings.posting.idle_timeout = 16, 0.2
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)
     session = shared["session"] = aiohttp.ClientSession(os.environ["BENCH_KEYSTONE"].rstrip("/") + "/")
     async with session.post("auth/tokens", json=LOGIN) as answer:
