@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from moorage.cli.options import ContextOption, KubeconfigOption, NamespaceOption, Output, OutputOption
+from moorage.cli.projected import digest
 from moorage.cli.server import Target, print_json, printable, with_client
-from moorage.core.digest import json_digest
 from moorage.core.meta import JsonObject, ResourceType
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def conceal(secret: JsonObject) -> JsonObject:
     plain = {name: b64encode(str(value).encode()).decode() for name, value in (secret.get("stringData") or {}).items()}
     data = {**(secret.get("data") or {}), **plain}
     rest = {name: value for name, value in secret.items() if name not in ("data", "stringData")}
-    return {**rest, "data": {name: f"<digest {json_digest(value)}>" for name, value in data.items()}}
+    return {**rest, "data": {name: f"<digest {digest(str(value))}>" for name, value in data.items()}}
 
 
 def unified(old: Any, new: Any, title: str) -> list[str]:

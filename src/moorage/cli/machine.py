@@ -31,7 +31,7 @@ from moorage.node.network.addresses import SERVICES, claim
 from moorage.node.node import Node
 from moorage.node.options import NodeOptions
 from moorage.runtime import logs
-from moorage.runtime.install import webhook_configurations
+from moorage.runtime.install import people_roles, webhook_configurations
 from moorage.runtime.operator import Operator, Options
 
 IMAGES = (Recipe(("moorage/keystone",), Path(keystone.__file__).parent / "service" / "image"),)
@@ -158,9 +158,11 @@ def _not_started(error: OSError, options: UpOptions) -> EnvironmentError_:
 
 
 async def install(client: Client, client_config: JsonObject | None = None) -> None:
-    """CRDs and webhook configurations of this version, applied and served."""
+    """CRDs, people's roles and webhook configurations of this version, applied and served."""
     for kind in KINDS:
         await client.apply(resources.CRDS, kind.crd())
+    for role in people_roles(KINDS):
+        await client.apply(resources.CLUSTER_ROLES, role)
     for configuration in webhook_configurations(ADMISSIONS, client_config):
         resource = (
             resources.MUTATING_WEBHOOKS if configuration["kind"].startswith("M") else resources.VALIDATING_WEBHOOKS

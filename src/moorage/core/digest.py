@@ -6,6 +6,7 @@ Source: spec/keystone.md 1.4: sha256 over `len(key):key=len(value):value\\n` of 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -19,6 +20,11 @@ def content_hash(data: Mapping[str, bytes]) -> str:
         encoded = name.encode()
         total.update(b"%d:%s=%d:%s\n" % (len(encoded), encoded, len(value), value))
     return total.hexdigest()[:8]
+
+
+def concealed_digest(value: str, key: bytes) -> str:
+    """Sixteen hex digits that tell a change of a secret, and nothing to who guesses: `key` is random for each run."""
+    return hmac.new(key, value.encode(), hashlib.sha256).hexdigest()[:16]
 
 
 def json_digest(value: Any) -> str:

@@ -56,7 +56,7 @@ def _rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> JsonObj
 
 
 def rbac(kinds: Sequence[Kind[Any]], access: Iterable[Access]) -> list[JsonObject]:
-    """Namespace, ServiceAccount, ClusterRole and binding of the operator."""
+    """Namespace, ServiceAccount, ClusterRole and binding of the operator; what people's own roles gain."""
     subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}
     role = "moorage-operator"
     return [
@@ -75,6 +75,7 @@ def rbac(kinds: Sequence[Kind[Any]], access: Iterable[Access]) -> list[JsonObjec
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
             "subjects": [subject],
         },
+        *people_roles(kinds),
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "Role",
@@ -89,6 +90,34 @@ def rbac(kinds: Sequence[Kind[Any]], access: Iterable[Access]) -> list[JsonObjec
             "subjects": [subject],
         },
     ]
+
+
+_PEOPLE = {
+    "view": ("get", "list", "watch"),
+    "edit": ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"),
+}
+
+
+def people_roles(kinds: Sequence[Kind[Any]]) -> list[JsonObject]:
+    """What the roles `view`, `edit` and `admin` gain for our kinds."""
+    return [_for_people(kinds, to, verbs) for to, verbs in _PEOPLE.items()]
+
+
+def _for_people(kinds: Sequence[Kind[Any]], to: str, verbs: Sequence[str]) -> JsonObject:
+    """A ClusterRole that Kubernetes adds to its own `view`, or to `edit` and `admin`: our kinds are used like any other."""
+    groups = ("edit", "admin") if to == "edit" else (to,)
+    found: dict[str, list[str]] = {}
+    for kind in kinds:
+        found.setdefault(kind.group, []).append(kind.plural)
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {
+            "name": f"moorage-{to}",
+            "labels": {f"rbac.authorization.k8s.io/aggregate-to-{name}": "true" for name in groups},
+        },
+        "rules": [_rule(group, plurals, verbs) for group, plurals in found.items()],
+    }
 
 
 def webhook_configurations(

@@ -20,6 +20,7 @@ from moorage.schema.review import Admission, Review, Verdict, verdict
 
 from . import ldap, mapping, oidc, saml, siblings
 from .finding import Finding, control_characters
+from .render import UNSUPPORTED
 from .types import KIND, Spec
 
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -88,8 +89,10 @@ def _findings(obj: JsonObject, review: Review) -> Iterator[Finding]:
     )
 
 
-def _shape(spec: Spec) -> Iterator[FieldError]:
-    """What the CRD's own rules say, for servers where they did not run."""
+def _shape(spec: Spec) -> Iterator[Finding]:
+    """What the CRD's own rules say, for servers where they did not run; and a type that is declared but not attached yet."""
+    if spec.type != "LDAP":
+        yield f"spec.type: {UNSUPPORTED}; a backend of type {spec.type} is kept and stays not ready (UnsupportedType)"
     if not spec.keystone_ref.name:
         yield required("spec.keystoneRef.name")
     if not spec.domain.name:

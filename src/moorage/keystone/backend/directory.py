@@ -108,9 +108,17 @@ def _probe(target: Target, url: str) -> Directory:
             stage = "SearchFailed"
             return _search(connection, target)
     except LDAPNoSuchObjectResult:
-        return Directory("False", "BaseDNNotFound", f"{url}: base DN {target.base} does not exist, or may not be read")
+        return Directory(
+            "False", "BaseDNNotFound", f"{_shown(url)}: base DN {target.base} does not exist, or may not be read"
+        )
     except (LDAPException, OSError, ValueError) as error:
-        return Directory("False", stage, f"{url}: {_sentence(error, target)}")
+        return Directory("False", stage, f"{_shown(url)}: {_sentence(error, target)}")
+
+
+def _shown(url: str) -> str:
+    """An address for a status: without user information, which may hold a password."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
 
 
 def _server(target: Target, url: str) -> Server:

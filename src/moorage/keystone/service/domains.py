@@ -42,8 +42,11 @@ class Domains:
 
 
 def project_all(backends: Iterable[Attached]) -> Domains:
-    """The projection of these backends, by name; terminating ones are left out silently."""
-    ordered = sorted(backends, key=lambda item: item.name)
+    """The projection of these backends, by name; terminating ones are left out silently.
+
+    A type that this version does not attach is that backend's own matter: its status says so, nobody waits for it.
+    """
+    ordered = sorted((item for item in backends if item.backend.spec.type == "LDAP"), key=lambda item: item.name)
     claims = Counter(item.domain.lower() for item in ordered)
     files: dict[str, bytes] = {}
     attached: list[str] = []
