@@ -1,0 +1,1 @@
+"""Public bug reports and decisions, proved on real parts."""
