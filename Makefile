@@ -24,7 +24,7 @@ check: .venv/.ready  ## format, lint, types, import contract, generated files, d
 	@.venv/bin/ruff format --check --quiet . && echo "format: ok"
 	@.venv/bin/ruff check --quiet . && echo "lint: ok"
 	@.venv/bin/mypy --no-error-summary && echo "types: ok"
-	@.venv/bin/lint-imports --no-timings >.venv/imports.log 2>&1 || { cat .venv/imports.log; exit 1; } && echo "import contract: ok"
+	@.venv/bin/lint-imports >.venv/imports.log 2>&1 || { cat .venv/imports.log; exit 1; } && echo "import contract: ok"
 	@$(PY) tools/generate.py --check && echo "generated files: ok"
 	@$(PY) tools/cases.py --check && echo "case ids: ok"
 
