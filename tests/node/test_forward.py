@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from ipaddress import IPv4Network
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from moorage.core.meta import Key
 from moorage.node.network.addresses import AddressesExhausted, Pool, claim
@@ -189,3 +191,24 @@ def test_the_lookup_of_the_controllers_knows_cluster_ips_only() -> None:
     assert find("os", "keystone") == "127.112.0.9"
     assert find("os", "db") is None
     assert find("os", "nobody") is None
+
+
+def test_under_uvloop_what_a_client_sends_before_the_backend_is_connected_arrives_first_and_whole() -> None:
+    """uvloop reads what is there at once after `connection_made`, whatever was paused in it (regression: bytes were lost)."""
+
+    async def scenario() -> None:
+        server, port = await serve(echo)
+        forward, mine = await forwarder((LOCAL, port))
+        for size in (1, 10_000):
+            with socket.create_connection((LOCAL, mine)) as client:
+                client.sendall(b"early" * size)  # in the kernel before the forwarder has accepted
+                client.shutdown(socket.SHUT_WR)
+                client.setblocking(False)
+                answer = b""
+                while part := await asyncio.get_running_loop().sock_recv(client, 2**20):
+                    answer += part
+                assert answer == b"early" * size
+        await forward.close()
+        server.close()
+
+    uvloop.run(scenario())
