@@ -14,6 +14,7 @@ from moorage.core.meta import JsonObject
 from moorage.core.quantity import parse_quantity
 
 _PERIOD = 100_000
+_PROCESSES = 4096
 _CONTROLLERS = ("cpu", "memory", "pids")
 
 
@@ -59,6 +60,8 @@ class Cgroups:
         cpu = int(parse_quantity(limits["cpu"]) * _PERIOD) if "cpu" in limits else None
         _write(folder / "memory.max", str(memory) if memory else "max")
         _write(folder / "memory.oom.group", "1")
+        if (folder / "pids.max").exists():
+            _write(folder / "pids.max", str(_PROCESSES))
         _write(folder / "cpu.max", f"{max(cpu, 1000) if cpu else 'max'} {_PERIOD}")
         return folder
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -70,6 +71,7 @@ class Node:
             AddressesExhausted: no loopback block is free.
         """
         self._data.chmod(0o700)
+        os.umask(0o022)  # images and hosts files are read by the pods' users; the data folder is closed to all others
         pool = claim(POD_NETWORK, self._data / "node" / "addresses")
         recipes = (*self.options.recipes, HOST_IMAGE)
         images = ImageStore(recipes, self.options.cache, self.options.say, self.wake_all)

@@ -7,6 +7,7 @@ from the same event that tells a pod's worker that its pod ends; so no new conne
 from __future__ import annotations
 
 import asyncio
+import errno
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -142,7 +143,8 @@ class Traffic:
         try:
             await item.forwarder.listen(*where)
         except OSError as error:
-            text = f"cannot listen on {where[0]}:{where[1]}: {error.strerror}"
+            why = "this port needs root" if error.errno == errno.EACCES else error.strerror
+            text = f"cannot listen on {where[0]}:{where[1]}: {why}"
             self.api.tell(service, Event("Warning", "ListenFailed", text))
             return False
         return True
