@@ -70,7 +70,7 @@ class Api:
 
     def now(self) -> str:
         """The time as metadata holds it."""
-        return self.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
+        return f"{self.clock().isoformat()[:19]}Z"
 
     def read(self, served: ServedType, entry: Entry) -> JsonObject:
         """A fresh copy of an object as its kind shows it."""

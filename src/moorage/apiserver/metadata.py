@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import uuid
 from collections.abc import Callable
 
 from moorage.apiserver.errors import StatusError, bad_request
@@ -50,9 +49,9 @@ def new_uid() -> str:
     """A random UUID (version 4); randomness is fetched from the system 4 KiB at a time."""
     if len(_entropy) < 16:
         _entropy.extend(os.urandom(4096))
-    taken = bytes(_entropy[-16:])
+    text, variant = _entropy[-16:].hex(), "89ab"[_entropy[-8] >> 6]
     del _entropy[-16:]
-    return str(uuid.UUID(bytes=taken, version=4))
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
 
 
 def set_namespace(meta: JsonObject, namespace: str) -> None:
