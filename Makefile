@@ -18,7 +18,7 @@ test: .venv/.ready debian  ## the whole suite on real parts from Python and Debi
 
 conformance: .venv/.ready debian  ## the same semantics on a real kube-apiserver (built once, cached)
 	@$(PY) tools/conformance.py
-	@$(PY) -m pytest -m conformance tests
+	@$(PY) -m pytest -n $(JOBS) --dist loadfile -m conformance tests/conformance tests/e2e/kubernetes tests/keystone tests/real tests/schema
 
 check: .venv/.ready  ## format, lint, types, import contract, generated files, docs
 	@.venv/bin/ruff format --check --quiet . && echo "format: ok"
