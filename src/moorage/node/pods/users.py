@@ -8,7 +8,7 @@ It must not change anything. No pod ever runs as user 0 of the machine, whatever
 - Every other pod runs as a user of its own, by its address: addresses are unique on the machine.
 
 The numbers lie where neither people, subordinate ids, nor systemd's ranges are. Source: systemd, "Users, Groups, UIDs
-and GIDs"; ADR 0005.
+and GIDs"; SECURITY.md.
 """
 
 from __future__ import annotations

@@ -135,13 +135,13 @@ class Worker:
         if (self.pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
             kept = bool(address) and self.host.addresses.keep(self.uid, address)
             self.pod_ip = address if kept else self.host.addresses.take(self.uid)
-        meta = self.pod["metadata"]
         if self.pod_ip:
-            self.user = known.get("user") or user_of(self.pod, self.pod_ip, self.host.data)
+            wanted = user_of(self.pod, self.pod_ip, self.host.data)
+            self.user = known.get("user") or wanted if wanted is not None else None
             self.shelf = replace(self.shelf, owner=self.user)
-        facts = {
-            "namespace": meta["namespace"], "name": meta["name"], "uid": self.uid, "ip": self.pod_ip, "user": self.user,
-        }  # fmt: skip
+        meta = self.pod["metadata"]
+        named = {"namespace": meta["namespace"], "name": meta["name"], "uid": self.uid}
+        facts = {**named, "ip": self.pod_ip, "user": self.user}
         write_json(str(self.folder), "pod.json", facts)
         spec = self.pod["spec"]
         for item in [*(spec.get("initContainers") or ()), *spec["containers"]]:
