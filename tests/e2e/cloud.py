@@ -162,6 +162,15 @@ class Cloud:
         except aiohttp.ClientError as error:
             return Login(0, {"error": repr(error)}, "")
 
+    async def validates(self, token: str) -> bool:
+        """Whether Keystone takes a token, which proves itself."""
+        headers = {"X-Auth-Token": token, "X-Subject-Token": token}
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.get(f"{await self.url()}/auth/tokens") as answer,
+        ):
+            return answer.status == 200
+
     async def administrator(self) -> Login:
         """A system administrator's login."""
         return await self.login("admin", ADMIN_PASSWORD, domain="Default", scope={"system": {"all": True}})

@@ -57,16 +57,18 @@ class ToStub(AbstractResolver):
 
 @dataclass
 class StubApi:
-    """GET /v3 of an Identity API; `status` is what it answers."""
+    """GET /v3 of an Identity API; `status` is what it answers. A path that contains `drops` is not answered at all."""
 
     status: int = 200
     asked: int = 0
     port: int = 0
+    drops: str = ""
     _runner: web.AppRunner | None = None
 
     async def start(self) -> None:
         app = web.Application()
         app.router.add_get("/v3", self._answer)
+        app.router.add_get("/v3/{rest:.*}", self._nothing)
         self._runner = web.AppRunner(app)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -76,6 +78,13 @@ class StubApi:
     async def _answer(self, _: web.Request) -> web.Response:
         self.asked += 1
         return web.Response(status=self.status)
+
+    async def _nothing(self, request: web.Request) -> web.Response:
+        """The answer about what nobody has, as Keystone gives it, or none."""
+        if self.drops and self.drops in request.path:
+            assert request.transport is not None
+            request.transport.abort()
+        return web.Response(status=404)
 
     async def stop(self) -> None:
         if self._runner is not None:

@@ -10,13 +10,17 @@ from typing import Final
 from moorage.runtime.install import Access
 
 _READ: Final = ("get", "list", "watch")
-_CHILD: Final = (*_READ, "create", "update", "patch", "delete")
+_APPLIED: Final = (*_READ, "create", "patch")
+"""Server-side apply of an object that is not there needs `create`, too. What is applied goes with its owner, by garbage collection."""
 
 ACCESS: Final = (
-    Access("", ("secrets", "configmaps", "services", "persistentvolumeclaims"), _CHILD),
+    Access("", ("secrets",), (*_APPLIED, "update", "delete")),
+    Access("", ("configmaps",), (*_READ, "create", "delete")),
+    Access("", ("services", "persistentvolumeclaims"), _APPLIED),
     Access("", ("pods",), ("list",)),
-    Access("apps", ("deployments",), _CHILD),
-    Access("batch", ("jobs", "cronjobs"), _CHILD),
-    Access("policy", ("poddisruptionbudgets",), _CHILD),
-    Access("networking.k8s.io", ("networkpolicies",), _CHILD),
+    Access("apps", ("deployments",), _APPLIED),
+    Access("batch", ("jobs",), (*_READ, "create", "delete")),
+    Access("batch", ("cronjobs",), (*_APPLIED, "delete")),
+    Access("policy", ("poddisruptionbudgets",), _APPLIED),
+    Access("networking.k8s.io", ("networkpolicies",), (*_APPLIED, "delete")),
 )

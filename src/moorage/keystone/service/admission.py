@@ -285,8 +285,6 @@ def _warnings(keystone: Keystone, now: datetime) -> Iterator[str]:
         and (spec.replicas > 1 or spec.uwsgi.processes > 1)
     ):
         yield f"spec.cache.backend: {MEMORY_CACHE} is of each worker alone, a revoked token may be served until it expires there"
-    if spec.uwsgi.http_keep_alive_timeout is not None:
-        yield "spec.uwsgi.httpKeepAliveTimeout: connections are closed after each answer, so it has no effect"
     yield from _short_rotation(keystone, now)
 
 

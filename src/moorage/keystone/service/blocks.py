@@ -130,7 +130,7 @@ class Database(Model):
 
 
 class Cache(Model):
-    """The shared cache. Without this block caching is off: a cache of its own in each worker serves revoked tokens."""
+    """The shared cache. Without this block nothing is kept from one request to the next."""
 
     cluster_ref: NameRef | None = field(None, doc="A memcached cluster object. Not supported by this release.")
     servers: tuple[str, ...] | None = field(
@@ -240,9 +240,15 @@ class Uwsgi(Model):
 
     processes: int = field(2, doc="Worker processes of a pod.", minimum=1, maximum=256, format="int32")
     threads: int = field(1, doc="Threads of a worker.", minimum=1, maximum=256, format="int32")
-    http_keep_alive: bool = field(True, doc="Keep client connections open between requests.")
+    http_keep_alive: bool = field(
+        True, doc="Has no effect: a connection ends with its answer, since an idle one would hold a worker."
+    )
     http_keep_alive_timeout: int | None = field(
-        None, doc="Seconds that an idle connection stays open.", minimum=1, maximum=3600, format="int32"
+        None,
+        doc="Not supported by this release: a connection ends with its answer.",
+        minimum=1,
+        maximum=3600,
+        format="int32",
     )
     harakiri: int | None = field(
         None, doc="Seconds after which a request that hangs ends with its worker.", minimum=1, format="int32"

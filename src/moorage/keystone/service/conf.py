@@ -29,6 +29,9 @@ LOGGING_FILE: Final = "logging.conf"
 NO_DATABASE: Final = "mysql+pymysql://placeholder"
 """Stands in the file so that nobody reads a default; the real connection comes by OS_DATABASE__CONNECTION."""
 
+REQUEST_CACHE: Final = "dogpile.cache.null"
+"""Keeps nothing; but only with caching enabled does Keystone remember, for the length of one request, what it has looked up (ADR 0011)."""
+
 Sections = Mapping[str, IniSection]
 
 _QUIET: Final = {
@@ -157,7 +160,7 @@ def _rules_of(name: str, config_map: JsonObject | None) -> dict[str, str]:
 
 def _cache(cache: Cache | None) -> dict[str, dict[str, str]]:
     if cache is None:
-        return {"cache": {"enabled": "false"}}
+        return {"cache": {"enabled": "true", "backend": REQUEST_CACHE}}
     if cache.backend == MEMORY_CACHE:
         return {"cache": {"enabled": "true", "backend": cache.backend}}
     servers = ",".join(cache.servers or ())

@@ -32,7 +32,9 @@ class KeystoneSpec(Model):
 
     image: blocks.Image = field(doc="Image of Keystone.")
     database: blocks.Database = field(doc="Where Keystone keeps its data.")
-    cache: blocks.Cache | None = field(None, doc="The shared cache; without it caching is off.")
+    cache: blocks.Cache | None = field(
+        None, doc="The shared cache; without it nothing is kept from one request to the next."
+    )
     deployment: blocks.Deployment | None = field(None, doc="How the API pods run.")
     fernet: blocks.KeyRepository = field(blocks.KeyRepository(), doc="Keys of the tokens.")
     credential_keys: blocks.KeyRepository = field(blocks.KeyRepository(), doc="Keys of stored credentials.")

@@ -1,0 +1,1 @@
+"""Keystone on real database servers."""
