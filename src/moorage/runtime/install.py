@@ -29,23 +29,26 @@ class Access:
 
 
 _OWN: tuple[Access, ...] = (
-    Access("coordination.k8s.io", ("leases",), ("get", "create", "update", "patch")),
-    Access("", ("events",), ("create", "patch", "update", "get")),
-    Access("events.k8s.io", ("events",), ("create", "patch", "update", "get")),
+    Access("", ("events",), ("get", "create", "patch")),
     Access(
         "admissionregistration.k8s.io",
         ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
         ("get", "list", "update", "patch"),
     ),
 )
+_AT_HOME: tuple[Access, ...] = (
+    Access("coordination.k8s.io", ("leases",), ("get", "create", "update")),
+    Access("", ("secrets",), ("get", "create", "update")),
+)
+"""In our own namespace only: the Lease of the leader, the Secret of the webhooks' authority."""
 
 
 def rules(kinds: Sequence[Kind[Any]], access: Iterable[Access]) -> list[JsonObject]:
     """RBAC rules: our kinds read and finalised, never created or deleted; the rest as each system says."""
     found: list[JsonObject] = []
     for kind in kinds:
-        found.append(_rule(kind.group, (kind.plural,), ("get", "list", "watch", "update", "patch")))
-        found.append(_rule(kind.group, (f"{kind.plural}/status",), ("get", "update", "patch")))
+        found.append(_rule(kind.group, (kind.plural,), ("get", "list", "watch", "patch")))
+        found.append(_rule(kind.group, (f"{kind.plural}/status",), ("patch",)))
         found.append(_rule(kind.group, (f"{kind.plural}/finalizers",), ("update",)))
     found += [_rule(item.group, item.resources, item.verbs) for item in (*access, *_OWN)]
     return found
@@ -79,14 +82,14 @@ def rbac(kinds: Sequence[Kind[Any]], access: Iterable[Access]) -> list[JsonObjec
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "Role",
-            "metadata": {"name": "moorage-webhook-ca", "namespace": NAMESPACE},
-            "rules": [_rule("", ("secrets",), ("get", "create", "update", "patch"))],
+            "metadata": {"name": role, "namespace": NAMESPACE},
+            "rules": [_rule(item.group, item.resources, item.verbs) for item in _AT_HOME],
         },
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "RoleBinding",
-            "metadata": {"name": "moorage-webhook-ca", "namespace": NAMESPACE},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "moorage-webhook-ca"},
+            "metadata": {"name": role, "namespace": NAMESPACE},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role},
             "subjects": [subject],
         },
     ]

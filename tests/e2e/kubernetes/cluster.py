@@ -33,7 +33,7 @@ from tests.real.process import Command, Process, running
 from moorage.core.meta import JsonObject
 from moorage.keystone import KINDS, RULES
 from moorage.node.network.addresses import SERVICES, claim
-from moorage.runtime.install import rules
+from moorage.runtime.install import rbac
 
 ROOT = Path(__file__).parents[3]
 ACCOUNT = "system:serviceaccount:moorage-system:moorage"
@@ -188,10 +188,12 @@ def used(entries: Sequence[JsonObject]) -> Counter[tuple[str, str, str]]:
 
 
 def granted() -> list[tuple[str, str, str]]:
-    """(group, resource/subresource, verb) of the cluster-wide rules of `moorage crds`."""
+    """(group, resource/subresource, verb) of all rules that `moorage crds` gives the operator."""
     return [
         (group, resource, verb)
-        for rule in rules(KINDS, RULES)
+        for manifest in rbac(KINDS, RULES)
+        if manifest["metadata"]["name"] == "moorage-operator"
+        for rule in manifest.get("rules", ())
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]

@@ -58,8 +58,9 @@ def _leads(replica: Replica) -> bool:
 @pytest.fixture
 async def attached(running: Cluster, site: Cloud) -> Cloud:
     """The example by kubectl, Ready; the name of its Service is known as a cluster's DNS knows it."""
-    documents = yaml.safe_dump_all(example.manifests(running.directory))
-    await asyncio.to_thread(running.kubectl, "apply", "-f", "-", given=documents)
+    documents = example.manifests(running.directory)
+    example.of_kind(documents, "Keystone")["spec"]["networkPolicy"] = {"ingress": [{"podSelector": {}}]}
+    await asyncio.to_thread(running.kubectl, "apply", "-f", "-", given=yaml.safe_dump_all(documents))
     await site.until(KEYSTONE, "keystone", lambda o: condition(o, "KeystoneAPIReady")[0])
     service = await site.client.get(resources.SERVICES, site.key("keystone"))
     running.name("keystone.openstack.svc.cluster.local", service["spec"]["clusterIP"])
@@ -167,10 +168,22 @@ async def _rotate(site: Cloud, running: Cluster, password: str) -> None:
 
 
 IDLE = {
-    "delete": "children of a Keystone go when its spec no longer wants them",
-    "create": "a Lease and children that are gone are made anew",
+    "get": "after a conflict, and where a watch is too slow",
+    "create": "server-side apply of what is not there needs it, without being asked for it by name",
+    "delete": "of what the spec no longer wants",
 }
-"""Verb -> why a right may stay unused here."""
+"""Verb -> when it is used though nothing here made the operator use it."""
+RARE = {
+    ("", "events", "patch"): "an event that comes again is counted",
+    ("keystone.openstack.c5c3.io", "keystones", "patch"): "finalizers; this kind has none yet",
+    (
+        "keystone.openstack.c5c3.io",
+        "keystones/finalizers",
+        "update",
+    ): "owner references that block deletion, where that is enforced",
+    ("keystone.openstack.c5c3.io", "keystoneidentitybackends/finalizers", "update"): "the same",
+}
+"""Right -> what it is for."""
 
 
 async def test_the_service_account_is_refused_nothing_and_may_little_more(attached: Cloud, running: Cluster) -> None:
@@ -179,5 +192,5 @@ async def test_the_service_account_is_refused_nothing_and_may_little_more(attach
     assert [(entry["verb"], entry["requestURI"]) for entry in entries if entry["responseStatus"]["code"] == 403] == []
     assert {entry["user"]["username"] for entry in entries} == {ACCOUNT}
     asked = used(entries)
-    unused = [right for right in granted() if right not in asked and right[2] not in IDLE]
+    unused = [right for right in granted() if right not in asked and right[2] not in IDLE and right not in RARE]
     assert unused == []
