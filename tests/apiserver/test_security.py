@@ -121,15 +121,18 @@ async def test_impersonation_needs_the_right(client: Client) -> None:
 
 
 async def test_the_audit_log_holds_who_did_what_and_no_secret(client: Client) -> None:
-    """One line for a change and one for a refusal; neither has the body."""
+    """One line for a change, a refusal and a read of Secrets; none has a body; whoever acts as somebody else is named himself."""
     secret = {"metadata": {"name": "s"}, "stringData": {"password": "hunter2hunter2"}}
     await client.create(f"{NAMESPACED}/secrets", secret)
     await client.ask("GET", CONFIG_MAPS, Impersonate_User="ann")
+    await client.ask("GET", f"{NAMESPACED}/secrets")
     client.server._audit.flush()
     text = (client.folder / "data" / "audit.log").read_text()
     lines = [json.loads(line) for line in text.splitlines()]
     assert any(line["verb"] == "create" and line["path"].endswith("/secrets") and line["code"] == 201 for line in lines)
-    assert any(line["user"] == "ann" and line["code"] == 403 for line in lines)
+    refused = next(line for line in lines if line["code"] == 403)
+    assert (refused["user"], refused["impersonatedUser"]) == ("moorage-admin", "ann")
+    assert any(line["verb"] == "list" and line["path"].endswith("/secrets") for line in lines)
     assert "hunter2" not in text
 
 
@@ -162,3 +165,12 @@ async def test_sizes_are_limited(client: Client) -> None:
     assert (await client.ask("POST", CONFIG_MAPS, config_map("a", k="x" * (3 * 1024 * 1024)))).status == 413
     assert (await client.ask("POST", CONFIG_MAPS, config_map("a", k="x" * (1024 * 1024 + 1)))).status == 422
     assert (await asyncio.wait_for(client.ask("GET", CONFIG_MAPS), 10)).status == 200
+
+
+async def test_one_user_holds_so_many_watches_and_no_more(client: Client) -> None:
+    """A further one is told to come back later; others go on."""
+    client.server.api.most_watchers_of_a_user = 1
+    async with client.session.get(f"{client.server.url}{CONFIG_MAPS}?watch=1") as first:
+        assert first.status == 200
+        answer = await client.ask("GET", f"{CONFIG_MAPS}?watch=1")
+    assert answer.status == 429

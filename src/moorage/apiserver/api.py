@@ -66,7 +66,8 @@ class Api:
     type_maps: dict[ServedType, TypeMap] = field(default_factory=dict)
     created: Created = field(default_factory=Created)
     watchers: set[Watcher] = field(default_factory=set)
-    most_watchers: int = 2000
+    most_watchers: int = 1000
+    most_watchers_of_a_user: int = 400
 
     def now(self) -> str:
         """The time as metadata holds it."""

@@ -76,7 +76,9 @@ class App:
                 raise method_not_allowed()
             return self._pages.open(target.path, request.query)
         user = self._authenticator.user(request.headers, exchange.peer)
+        request.user = user
         request.user = impersonated(user, request.headers, exchange.groups, self._access.may)
+        request.actor = user if request.user is not user else None
         self._access.require(request)
         if self._in_flight > _IN_FLIGHT and target.verb != "watch":
             raise too_many("too many requests are under way, please try again later")

@@ -1,6 +1,6 @@
-"""The audit log: who asked for what, and what the answer was; one JSON line a request, never a body.
+"""The audit log: who asked for what, as whom, and what the answer was; one JSON line a request, never a body.
 
-Reads by the machinery (discovery, health, watches' ends) are not written down; changes and refusals always are.
+Changes, refusals and reads of Secrets are always written down; other reads are not.
 """
 
 from __future__ import annotations
@@ -12,19 +12,23 @@ from functools import lru_cache
 from json.encoder import encode_basestring_ascii as _text
 from pathlib import Path
 
-from moorage.apiserver.request import Request, User
+from moorage.apiserver.request import Request
 
 _ROTATE_AT = 20 * 1024 * 1024
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
 @lru_cache(maxsize=1024)
-def _who_text(name: str, groups: tuple[str, ...], peer: str) -> str:
-    return f'"user":{_text(name)},"groups":[{",".join(map(_text, groups))}],"peer":{_text(peer)}'
+def _who_text(word: str, name: str, groups: tuple[str, ...]) -> str:
+    return f'"{word}":{_text(name)},"{word}Groups":[{",".join(map(_text, groups))}]'
 
 
-def _who(user: User, peer: str) -> str:
-    return _who_text(user.name, user.groups, peer)
+def _who(request: Request) -> str:
+    actor, as_whom = request.actor or request.user, request.user
+    text = _who_text("user", actor.name, actor.groups)
+    if request.actor is not None:
+        text += "," + _who_text("impersonatedUser", as_whom.name, as_whom.groups)
+    return f'{text},"peer":{_text(request.peer)}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +55,10 @@ class Audit:
     def write(self, seen: Audited) -> None:
         """Note a change or a refusal; a disk that cannot take the line loses it, the request goes on."""
         request, target = seen.request, seen.request.target
-        if target.verb not in _WRITES and seen.status not in (401, 403):
+        if target.verb not in _WRITES and seen.status not in (401, 403) and target.resource != "secrets":
             return
         line = (
-            f'{{"time":"{datetime.now(UTC).isoformat(timespec="milliseconds")}",{_who(request.user, request.peer)},'
+            f'{{"time":"{datetime.now(UTC).isoformat(timespec="milliseconds")}",{_who(request)},'
             f'"verb":{_text(target.verb)},"path":{_text(target.path)},'
             f'"dryRun":{"true" if request.query.get("dryRun") else "false"},'
             f'"code":{seen.status},"ms":{seen.seconds * 1000:.1f}}}\n'

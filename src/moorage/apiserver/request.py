@@ -50,7 +50,10 @@ ADMIN_GROUP = "system:masters"
 
 @dataclass(slots=True)
 class Request:
-    """A request as the verbs see it; `warnings` gathers what the answer must carry."""
+    """A request as the verbs see it; `warnings` gathers what the answer must carry.
+
+    `actor` is who really asks when `user` is impersonated.
+    """
 
     method: str
     target: Target
@@ -58,6 +61,7 @@ class Request:
     headers: Mapping[str, str]
     body: bytes = b""
     user: User = ANONYMOUS
+    actor: User | None = None
     warnings: list[str] = field(default_factory=list)
     peer: str = ""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from random import uniform
 
@@ -27,6 +27,7 @@ from moorage.schema import FieldError, forbidden, not_supported
 
 _LIST_OPTIONS = ResourceType("meta.k8s.io", "v1", "ListOptions", "listoptions")
 _MOST_EVENTS, _MOST_BYTES = 10_000, 16 * 1024 * 1024
+_WRITE = 64 * 1024
 _BOOKMARK_EVERY, _SHORT = 60.0, 2.0
 """Seconds between bookmarks; and of a watch that ends too soon to get one at its end."""
 _END_OF_INITIAL = "k8s.io/initial-events-end"
@@ -35,8 +36,8 @@ _END_OF_INITIAL = "k8s.io/initial-events-end"
 class Watcher:
     """The queue between the hub and one watching client."""
 
-    def __init__(self, collection: Collection, chosen: Selection) -> None:
-        self._collection, self._chosen = collection, chosen
+    def __init__(self, collection: Collection, chosen: Selection, user: str = "") -> None:
+        self._collection, self._chosen, self.user = collection, chosen, user
         self._queue: deque[Change] = deque()
         self._bytes = 0
         self._wake = asyncio.Event()
@@ -106,7 +107,8 @@ async def watch(api: Api, request: Request, served: ServedType) -> Response:
     options = _options(api, request)
     if options.since > api.hub.revision:
         raise rv_too_large(options.since, api.hub.revision)
-    if len(api.watchers) >= api.most_watchers:
+    mine = sum(watcher.user == request.user.name for watcher in api.watchers)
+    if len(api.watchers) >= api.most_watchers or mine >= api.most_watchers_of_a_user:
         raise too_many("too many watches are open, please try again later")
     if not options.initial:
         api.hub.check_kept(options.since)
@@ -160,7 +162,7 @@ class _Stream:
     async def events(self, options: WatchOptions) -> AsyncIterator[bytes]:
         """Encoded events, one JSON document a line."""
         hub = self._api.hub
-        with Watcher(hub.collections[self._served.storage], self._chosen) as watcher:
+        with Watcher(hub.collections[self._served.storage], self._chosen, self._request.user.name) as watcher:
             self._api.watchers.add(watcher)
             try:
                 reached = hub.revision
@@ -195,11 +197,10 @@ class _Stream:
             changes = await watcher.take(min(ends, due if options.bookmarks else ends) - clock())
             if watcher.overrun:
                 raise StatusError(410, "Expired", "too old resource version: the watch could not keep up, list again")
-            pieces = [piece for change in changes if change.rev > self._sent and (piece := self._event(change))]
+            for batch in self._batches(changes):
+                yield batch
             if changes:
                 self._sent = changes[-1].rev
-            if pieces:
-                yield b"".join(pieces)
             now = clock()
             last = now >= ends and options.seconds > _SHORT
             if options.bookmarks and (now >= due or last) and not changes:
@@ -207,6 +208,21 @@ class _Stream:
                 yield self._bookmark(self._api.hub.revision, {})
             if now >= ends:
                 return
+
+    def _batches(self, changes: list[Change]) -> Iterator[bytes]:
+        """Events in writes of about 64 KiB, encoded one write at a time: a client that does not read holds one of them."""
+        pieces: list[bytes] = []
+        size = 0
+        for change in changes:
+            if change.rev <= self._sent or (piece := self._event(change)) is None:
+                continue
+            pieces.append(piece)
+            size += len(piece)
+            if size >= _WRITE:
+                yield b"".join(pieces)
+                pieces, size = [], 0
+        if pieces:
+            yield b"".join(pieces)
 
     def _event(self, change: Change) -> bytes | None:
         """The event as this selection sees it: an object may enter or leave what is selected."""
