@@ -155,7 +155,8 @@ class Transport:
             except BROKEN as error:
                 broken += 1
                 if broken >= self.limits.attempts or not _may_repeat(request, error):
-                    raise ConnectionFailed(self.connection.server, _reason(error)) from error
+                    fix = "Is the server running, and is it the one that the kubeconfig names?"
+                    raise ConnectionFailed(self.connection.server, _reason(error), fix) from error
                 await self._sleep(self.limits.backoff.delay(broken - 1, random.random()))  # noqa: S311
             claim.check()
 
@@ -254,6 +255,10 @@ def _may_repeat(request: Request, error: BaseException) -> bool:
 def _reason(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"its certificate is not trusted: {error.certificate_error}"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"cannot connect: {error.os_error.strerror or error.os_error}".lower()
     return str(error) or type(error).__name__
 
 
