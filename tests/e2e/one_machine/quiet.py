@@ -13,7 +13,6 @@ import socket
 import tarfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import quote
@@ -31,24 +30,18 @@ PERIOD = 0.1
 SHORTEST = 6
 
 
-@dataclass
 class Arguments(threading.Thread):
-    """Collects the arguments of every process of this machine's user while it runs; a daemon, ended by `end`."""
+    """Collects the arguments of the machine's process, of its pods, and of all their descendants while it runs."""
 
-    seen: set[str] = field(default_factory=set)
-    _over: threading.Event = field(default_factory=threading.Event)
-
-    def __post_init__(self) -> None:
+    def __init__(self, up: Machine) -> None:
         super().__init__(daemon=True)
-
-    def __hash__(self) -> int:
-        return id(self)
+        self.seen: set[str] = set()
+        self._up, self._over = up, threading.Event()
 
     def run(self) -> None:
-        ours = {os.getpid()}
         while not self._over.wait(PERIOD):
-            found = {entry for entry in os.listdir("/proc") if entry.isdigit() and int(entry) not in ours}
-            self.seen |= {words for pid in found if (words := command_line(int(pid)))}
+            ours = [self._up.process.pid] if self._up.process else []
+            self.seen |= {command_line(pid) for pid in family([*ours, *self._up.pods()])}
 
     def end(self) -> None:
         self._over.set()
