@@ -6,21 +6,28 @@ import json
 import os
 import socket
 import ssl
+import subprocess
 import sys
 import urllib.request
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 from ldap3.core.exceptions import LDAPException
+from tests.real.database import Database
 from tests.real.directory import Directory
 from tests.real.embedded import Embedded
 from tests.real.etcd import Etcd
 from tests.real.keystone import PASSWORD, Keystone
 from tests.real.kubectl import Kubectl, programs
 from tests.real.kubernetes import Kubernetes
+from tests.real.mariadb import mariadb
 from tests.real.ports import free_port, holds
+from tests.real.postgres import postgres
 from tests.real.process import Command, NotReady, running
 
+Serve = Callable[[Path], AbstractContextManager[Database]]
 FRY = "uid=fry,ou=people,dc=planetexpress,dc=com"
 
 
@@ -110,3 +117,18 @@ def test_kubectl_reaches_the_real_server(program: Path, real_kubernetes: Kuberne
 def test_kubectl_reaches_the_embedded_server(embedded_server: Embedded, tmp_path: Path) -> None:
     """Its printed kubeconfig is enough."""
     assert "default" in Kubectl(embedded_server.kubeconfig, tmp_path)("get", "namespaces")
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("serve", [mariadb, postgres])
+def test_a_database_keeps_its_data_and_port_over_a_stop(serve: Serve, tmp_path: Path) -> None:
+    """Both servers run unprivileged on a folder of the test's own; what was written is there after a new start."""
+    with serve(tmp_path / "served") as database:
+        before = database.port
+        database.sql("CREATE ROLE kept")
+        database.stop()
+        assert database.process is None
+        database.start()
+        assert database.port == before
+        with pytest.raises(subprocess.CalledProcessError):
+            database.sql("CREATE ROLE kept")

@@ -48,9 +48,9 @@ async def _jobs(site: Cloud) -> dict[str, str]:
 
 
 async def _pods(site: Cloud) -> set[str]:
-    return {
-        item["metadata"]["uid"] for item in (await site.client.list(resources.PODS, site.namespace, labels=API)).items
-    }
+    """The API pods that are to stay."""
+    items = (await site.client.list(resources.PODS, site.namespace, labels=API)).items
+    return {item["metadata"]["uid"] for item in items if not item["metadata"].get("deletionTimestamp")}
 
 
 async def test_users_of_the_directory_log_in_at_both_replicas(site: Cloud) -> None:
