@@ -27,7 +27,7 @@ import yaml
 from tests.real.directory import Directory, slapd
 from tests.real.kubectl import BUILT, Kubectl
 from tests.real.kubernetes import Kubernetes, kubernetes, write_kubeconfig
-from tests.real.ports import free_port
+from tests.real.ports import children, free_port
 from tests.real.process import Command, Process, running
 
 from moorage.core.meta import JsonObject
@@ -113,8 +113,7 @@ class Replica:
     def pid(self) -> int:
         """The operator itself; its parent is bubblewrap."""
         assert self.process is not None
-        tasks = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return int(tasks[0])
+        return children(self.process.pid)[0]
 
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
@@ -127,9 +126,13 @@ class Replica:
         self.process = None
 
     def stop(self) -> None:
+        """End it in order; one that has hardly begun, or ended by itself, is ended with its sandbox."""
         if self.process is not None:
-            self.signal(signal.SIGCONT)
-            self.signal(signal.SIGTERM)
+            if children(self.process.pid):
+                self.signal(signal.SIGCONT)
+                self.signal(signal.SIGTERM)
+            else:
+                self.process.child.terminate()
             self.process.child.wait(timeout=40)
             self.process = None
 
