@@ -26,7 +26,7 @@ from moorage.core.meta import Key
 from moorage.kube import resources
 from moorage.kube.errors import NotFound
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 GUIDE = "docs/guides/ldap.md"
 
@@ -63,7 +63,7 @@ class Reader:
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         }
         done = subprocess.run(
-            ["bash", "-c", script], cwd=self.checkout, env=environment, capture_output=True, text=True, timeout=280
+            ["bash", "-c", script], cwd=self.checkout, env=environment, capture_output=True, text=True, timeout=800
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 

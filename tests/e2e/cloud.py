@@ -79,7 +79,7 @@ class Cloud:
             await self.client.apply(TYPES[document["kind"]], document)
 
     async def until(
-        self, rt: ResourceType, name: str, done: Callable[[JsonObject], object], limit: float = 150
+        self, rt: ResourceType, name: str, done: Callable[[JsonObject], object], limit: float = 400
     ) -> JsonObject:
         """The object as soon as `done` holds; TimeoutError with its last conditions."""
         last: JsonObject | None = None
@@ -97,7 +97,7 @@ class Cloud:
         """A backend that is Ready and whose directory answers."""
         return await self.until(BACKEND, name, lambda o: holds("Ready")(o) and holds("DirectoryReachable")(o))
 
-    async def gone(self, rt: ResourceType, name: str, limit: float = 120) -> None:
+    async def gone(self, rt: ResourceType, name: str, limit: float = 400) -> None:
         """Wait until an object does not exist (any more)."""
         key = Key("" if not rt.namespaced else self.namespace, name)
         try:

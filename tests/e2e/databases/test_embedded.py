@@ -13,7 +13,7 @@ from tests.e2e.one_machine.machine import Machine
 
 from moorage.kube import resources
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 API = "app.kubernetes.io/component=api"
 
 

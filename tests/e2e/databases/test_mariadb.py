@@ -20,7 +20,7 @@ from moorage.core.meta import JsonObject
 from moorage.keystone.service.keys import ROTATED_AT
 from moorage.kube import resources
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 API = "app.kubernetes.io/component=api"
 
 

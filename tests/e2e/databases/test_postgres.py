@@ -11,7 +11,7 @@ from tests.e2e.databases.site import DB_SECRET, on_server
 from tests.e2e.one_machine.machine import Machine
 from tests.real.postgres import Postgres, postgres
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from moorage.kube import resources
 from moorage.kube.errors import ApiError
 from moorage.runtime.certificates import make_authority
 
-pytestmark = [pytest.mark.conformance, pytest.mark.e2e, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.conformance, pytest.mark.e2e, pytest.mark.timeout(900)]
 LEASE = Key("moorage-system", "moorage")
 
 

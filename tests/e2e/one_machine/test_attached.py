@@ -36,7 +36,7 @@ from tests.real.process import TICK
 
 from moorage.kube import resources
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ async def _revision(site: Cloud) -> int:
 
 async def _more_reads(site: Cloud, than: int) -> None:
     """Ask for the log again until a pass has looked at its domain."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while len(await _domain_reads(site)) <= than:  # noqa: ASYNC110  the log of a process tells nobody
             await asyncio.sleep(TICK)
 

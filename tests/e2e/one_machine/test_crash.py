@@ -13,7 +13,7 @@ from tests.e2e.one_machine.machine import Machine, alive
 from moorage.core.meta import JsonObject
 from moorage.kube import resources
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
 @pytest.mark.case("P5")
@@ -36,7 +36,7 @@ async def _killed_while_the_keystone_starts(up: Machine) -> None:
 
 async def _some_pod(site: Cloud) -> None:
     """Wait until a pod of the Deployment has an address, that is, until its processes are about to start."""
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(300):
         while True:
             pods = await site.client.list(resources.PODS, site.namespace, labels="app.kubernetes.io/component=api")
             if any((item.get("status") or {}).get("podIP") for item in pods.items):

@@ -16,7 +16,7 @@ from moorage.core.meta import JsonObject
 from moorage.kube import resources
 from moorage.kube.errors import ApiError
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 SIZE = "40m"
 
 

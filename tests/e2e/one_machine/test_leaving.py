@@ -14,7 +14,7 @@ from tests.real.kubectl import MACHINE, Kubectl
 from moorage.core.meta import Key
 from moorage.kube import resources
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
 async def _attached(up: Machine, site: Cloud, policies: Mapping[str, str]) -> None:
@@ -62,7 +62,7 @@ async def test_a_namespace_with_everything_in_it_ends(up: Machine) -> None:
         running = {item["metadata"]["uid"] for item in pods}
         if MACHINE.exists():
             kubectl = Kubectl(up.kubeconfig, up.folder, "stack")
-            await asyncio.to_thread(kubectl, "delete", "namespace", "stack", "--timeout=120s", limit=150)
+            await asyncio.to_thread(kubectl, "delete", "namespace", "stack", "--timeout=400s", limit=450)
         else:
             await site.client.delete(resources.NAMESPACES, Key("", "stack"))
         await site.gone(resources.NAMESPACES, "stack")
