@@ -7,7 +7,7 @@ import json
 import pytest
 
 from moorage.core.meta import JsonObject, Key
-from moorage.kube.resources import CONFIG_MAPS, PODS, SECRETS
+from moorage.kube.resources import CONFIG_MAPS, EVENTS, PODS, SECRETS
 
 from .conftest import PYTHON, Machine, eventually, is_ready, phase, pod
 
@@ -237,6 +237,28 @@ async def test_a_pre_stop_hook_runs_in_the_container_before_the_signal(machine: 
     await machine.client.delete(PODS, Key("default", "hooked"))
     await machine.gone(PODS, "hooked")
     assert (place / "hook").read_text() == "stopped by hand\n"
+
+
+async def test_a_hook_that_names_no_folder_is_found_by_path_and_one_that_fails_is_told(machine: Machine) -> None:
+    """Both hooks run: one leaves its mark by a program that PATH finds, the other's failure becomes an Event; both pods end."""
+    place = machine.data.parent / "shared"
+    place.mkdir()
+    place.chmod(0o777)
+    mounts = {"volumeMounts": [{"name": "shared", "mountPath": "/shared"}]}
+    volumes = [{"name": "shared", "hostPath": {"path": str(place)}}]
+    for name, command in (("plain", ["touch", "/shared/hook"]), ("strange", ["no-such-program"])):
+        container = {"lifecycle": {"preStop": {"exec": {"command": command}}}, **mounts}
+        await machine.client.create(PODS, pod(name, PYTHON, "-c", FOREVER, container=container, volumes=volumes))
+        await machine.until(PODS, name, is_ready)
+        await machine.client.delete(PODS, Key("default", name))
+        await machine.gone(PODS, name)
+    await eventually(lambda: _true((place / "hook").exists()))
+
+    async def told() -> bool:
+        events = (await machine.client.list(EVENTS, "default")).items
+        return any(item["reason"] == "FailedPreStopHook" and "no-such-program" in json.dumps(item) for item in events)
+
+    await eventually(told)
 
 
 async def test_the_termination_message_is_shown(machine: Machine) -> None:

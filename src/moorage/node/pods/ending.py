@@ -17,6 +17,7 @@ from moorage.node.pods.asking import Asker
 from moorage.node.pods.status import is_sidecar
 
 if TYPE_CHECKING:
+    from moorage.node.pods.container import Run
     from moorage.node.pods.record import Record
     from moorage.node.pods.worker import Worker
 
@@ -72,15 +73,22 @@ async def end_container(worker: Worker, record: Record, deadline: Deadline, *, d
         record.prober.stop()
     hook = (record.container.get("lifecycle") or {}).get("preStop")
     if hook and deadline.left > 0 and not (drained and only_waits(hook)):
-        ports = {item["name"]: item["containerPort"] for item in record.container.get("ports") or () if "name" in item}
-        attempt = Asker(worker.pod_ip, ports, run).attempt(hook, deadline.left)
-        await _first_of(run.ended.wait(), attempt, deadline.over())
+        await _first_of(run.ended.wait(), _hook(worker, record, run, deadline), deadline.over())
     if deadline.left > 0:
         run.signal(_stop_signal(record.container))
         await _first_of(run.ended.wait(), deadline.over())
     if not run.ended.is_set():
         run.signal(signal.SIGKILL)
         await run.ended.wait()
+
+
+async def _hook(worker: Worker, record: Record, run: Run, deadline: Deadline) -> None:
+    """The preStop hook; one that fails is told, and the container ends all the same."""
+    handler = record.container["lifecycle"]["preStop"]
+    ports = {item["name"]: item["containerPort"] for item in record.container.get("ports") or () if "name" in item}
+    answer = await Asker(worker.pod_ip, ports, run).attempt(handler, deadline.left)
+    if not answer.good and not run.ended.is_set():
+        worker.warn("FailedPreStopHook", answer.message)
 
 
 def only_waits(hook: JsonObject) -> bool:

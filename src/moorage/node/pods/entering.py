@@ -65,13 +65,30 @@ def _command(uid: int, gid: int, folder: str, command: list[str]) -> None:
         os.umask(0o022)
         with contextlib.suppress(OSError):
             os.chdir(folder)
-        os.execvp(command[0], command)  # noqa: S606 - no shell is wanted
+        _become(command)
     except FileNotFoundError:
         os.write(2, f"exec: {command[0]!r}: no such file or directory\n".encode())
         os._exit(_NOT_FOUND)
     except OSError as error:
         os.write(2, f"exec: {command[0]!r}: {error.strerror}\n".encode())
     os._exit(_NOT_STARTED)
+
+
+def _become(command: list[str]) -> None:
+    """Run the command in our place, found by PATH unless it names a folder.
+
+    Not `os.execvp`: it loads a module when it searches, and the container's root holds no Python of ours.
+    """
+    places = [""] if "/" in command[0] else [f"{place}/" for place in os.environ.get("PATH", os.defpath).split(":")]
+    refusal: OSError = FileNotFoundError()
+    for place in places:
+        try:
+            os.execv(f"{place}{command[0]}", command)  # noqa: S606 - no shell is wanted
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            refusal = error
+    raise refusal
 
 
 if __name__ == "__main__":
