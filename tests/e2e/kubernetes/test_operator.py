@@ -34,6 +34,24 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def applied(running: Cluster) -> Cluster:
+    """The example by kubectl, once; the name of its Service is known as a cluster's DNS knows it."""
+    documents = example.manifests(running.directory)
+    example.of_kind(documents, "Keystone")["spec"]["networkPolicy"] = {"ingress": [{"podSelector": {}}]}
+    running.kubectl("apply", "-f", "-", given=yaml.safe_dump_all(documents))
+    asyncio.run(_named(running))
+    return running
+
+
+async def _named(running: Cluster) -> None:
+    async with cloud(running.api.kubeconfig) as site:
+        await site.until(KEYSTONE, "keystone", lambda o: condition(o, "KeystoneAPIReady")[0])
+        service = await site.client.get(resources.SERVICES, site.key("keystone"))
+        running.name("keystone.openstack.svc.cluster.local", service["spec"]["clusterIP"])
+        await site.ready(example.BACKEND)
+
+
 @pytest.fixture
 async def site(running: Cluster) -> AsyncIterator[Cloud]:
     """A client of the administrator."""
@@ -56,14 +74,8 @@ def _leads(replica: Replica) -> bool:
 
 
 @pytest.fixture
-async def attached(running: Cluster, site: Cloud) -> Cloud:
-    """The example by kubectl, Ready; the name of its Service is known as a cluster's DNS knows it."""
-    documents = example.manifests(running.directory)
-    example.of_kind(documents, "Keystone")["spec"]["networkPolicy"] = {"ingress": [{"podSelector": {}}]}
-    await asyncio.to_thread(running.kubectl, "apply", "-f", "-", given=yaml.safe_dump_all(documents))
-    await site.until(KEYSTONE, "keystone", lambda o: condition(o, "KeystoneAPIReady")[0])
-    service = await site.client.get(resources.SERVICES, site.key("keystone"))
-    running.name("keystone.openstack.svc.cluster.local", service["spec"]["clusterIP"])
+async def attached(applied: Cluster, site: Cloud) -> Cloud:
+    """The example, Ready."""
     await site.ready(example.BACKEND)
     return site
 
