@@ -15,11 +15,12 @@ from moorage.apiserver.api import Api
 from moorage.apiserver.apply import track_update
 from moorage.apiserver.delete import CRD_CLEANUP, delete_object
 from moorage.apiserver.errors import StatusError
-from moorage.apiserver.hub import Change, Entry, Stale
+from moorage.apiserver.hub import Change, Entry
 from moorage.apiserver.options import DeleteOptions
 from moorage.apiserver.registry import CRDS
 from moorage.apiserver.request import ADMIN_GROUP, Request, Target, User
 from moorage.apiserver.served import ServedType
+from moorage.apiserver.settling import settle
 from moorage.apiserver.write import type_map
 from moorage.core.conditions import Condition, from_wire, merge
 from moorage.core.meta import JsonObject, ResourceType
@@ -133,15 +134,7 @@ class Definitions:
 
     async def run(self) -> None:
         """Write conditions, finalizers and clean-ups as they come due."""
-        while True:
-            key = await self._queue.get()
-            try:
-                await self._reconcile(key)
-            except Stale:
-                self._queue.put_nowait(key)
-            except StatusError as error:
-                log.warning("crd_not_settled", crd=key, why=error.message)
-                asyncio.get_running_loop().call_later(_RETRY, self._queue.put_nowait, key)
+        await settle(self._queue, self._reconcile, "crd", _RETRY)
 
     async def _reconcile(self, key: str) -> None:
         hub = self._api.hub

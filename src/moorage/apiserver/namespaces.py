@@ -16,10 +16,11 @@ from moorage.apiserver.api import Api
 from moorage.apiserver.crds import internal_request
 from moorage.apiserver.delete import delete_object
 from moorage.apiserver.errors import StatusError
-from moorage.apiserver.hub import Change, Entry, Stale
+from moorage.apiserver.hub import Change, Entry
 from moorage.apiserver.options import DeleteOptions
 from moorage.apiserver.registry import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from moorage.apiserver.served import ServedType
+from moorage.apiserver.settling import settle
 from moorage.core.conditions import Condition, from_wire, merge
 from moorage.core.meta import JsonObject, ResourceType
 
@@ -69,15 +70,7 @@ class Namespaces:
 
     async def run(self) -> None:
         """Work through namespaces as they change."""
-        while True:
-            key = await self._queue.get()
-            try:
-                await self._reconcile(key)
-            except Stale:
-                self._queue.put_nowait(key)
-            except StatusError as error:
-                log.warning("namespace_not_settled", namespace=key, why=error.message)
-                asyncio.get_running_loop().call_later(_RETRY, self._queue.put_nowait, key)
+        await settle(self._queue, self._reconcile, "namespace", _RETRY)
 
     async def _reconcile(self, key: str) -> None:
         entry = await self._api.hub.settled("namespaces", key)

@@ -19,7 +19,9 @@ def command(
     document: Annotated[
         list[str] | None,
         typer.Option(
-            "--document", metavar="URL=FILE", help="A file that stands for a document the operator would fetch."
+            "--document",
+            metavar="URL=FILE",
+            help="A file that stands for a document the operator would fetch; LDAP backends fetch none.",
         ),
     ] = None,
     output: OutputOption = Output.text,
