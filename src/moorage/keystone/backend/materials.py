@@ -1,0 +1,58 @@
+"""What a backend's projection is made from besides its declaration: Secrets, the provider's metadata, the public address.
+
+Enters: nothing. Leaves: frozen values that `observe.py` fills and `render.py` reads. It fetches and decodes nothing itself, and no
+value of it is ever printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias
+
+Data: TypeAlias = Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a backend is skipped; its siblings are not. `message` names the object, the rule and the fix, never a value."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Accepted metadata of a provider: an OIDC discovery document or one SAML EntityDescriptor.
+
+    Args:
+        content: the bytes that the sidecar reads.
+        introspection_endpoint: of an OIDC provider, "" when it names none.
+        ports: TCP ports of the provider's endpoints that the sidecar itself connects to.
+        fetched: when it was fetched, None for a declared one.
+        valid_until: when the document itself, or its last signing certificate, ends; None when neither says so.
+        stale: a newer fetch failed, this is the last good one.
+    """
+
+    content: bytes = field(repr=False)
+    introspection_endpoint: str = ""
+    ports: frozenset[int] = frozenset()
+    fetched: datetime | None = None
+    valid_until: datetime | None = None
+    stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Materials:
+    """All that a projection needs.
+
+    Args:
+        secrets: decoded data of every Secret that the backend names (and of `<keystone>-saml-sp`), by name; None: it does not exist.
+        base: public URL of the Keystone without `/v3` and without a final slash; "" while it is not known.
+        document: the provider's metadata; a Fault says why there is none (also "not fetched yet"). None for LDAP.
+    """
+
+    secrets: Mapping[str, Data | None] = field(default_factory=dict, repr=False)
+    base: str = ""
+    document: Document | Fault | None = None
