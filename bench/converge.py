@@ -30,6 +30,7 @@ from bench.plan import Plan
 from bench.servers import Served, ours
 from bench.table import Row, paired, spread
 from moorage.core.meta import JsonObject, Key
+from moorage.keystone.backend.materials import Materials
 from moorage.keystone.backend.render import Projected, project
 from moorage.keystone.backend.types import KIND as BACKEND
 from moorage.keystone.service.types import KIND as KEYSTONE
@@ -202,7 +203,7 @@ async def _projected(client: Client, side: str, count: int) -> None:
     files: dict[str, bytes] = {}
     bind = {"username": b"cn=svc,dc=corp", "password": b"bind-password"}
     for number in range(count):
-        found = project(BACKEND.parse(backend(side, f"{number:08d}")), bind, None)
+        found = project(BACKEND.parse(backend(side, f"{number:08d}")), Materials({"bind": bind}))
         assert isinstance(found, Projected), found
         files |= found.files
     await _secret(client, side, "keystone-domains", files)

@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 
 from moorage.core.conditions import true
 from moorage.core.meta import JsonObject, Key, key_of
+from moorage.keystone.backend.materials import Materials
+from moorage.keystone.backend.render import secret_names
 from moorage.keystone.backend.types import KIND as BACKEND
 from moorage.keystone.service import manifests
 from moorage.keystone.service.conf import ConfigFault
+from moorage.keystone.service.domains import data_of
 from moorage.keystone.service.render import Wanted, base_children, bundles, wanted, workload
 from moorage.keystone.service.seen import Attached, Inputs, SecretFault
 from moorage.keystone.service.types import KIND as KEYSTONE
@@ -109,11 +112,9 @@ def _inputs(keystone: Keystone, backends: tuple[Attached, ...], beside: Mapping[
 def _attached(obj: JsonObject, beside: Mapping[tuple[str, Key], JsonObject]) -> Attached:
     ready = {**true("DomainReady", "DomainProvisioned").to_wire(), "lastTransitionTime": "1970-01-01T00:00:00Z"}
     backend = BACKEND.parse({**_identified(obj), "status": {"conditions": [ready]}})
-    ldap = backend.spec.ldap
     space = backend.metadata.namespace
-    bind = beside.get(("Secret", Key(space, ldap.bind_credentials_secret_ref.name))) if ldap else None
-    ca = beside.get(("Secret", Key(space, ldap.tls.ca_bundle_secret_ref.name))) if ldap and ldap.tls else None
-    return Attached(backend, bind, ca)
+    secrets = {name: data_of(beside.get(("Secret", Key(space, name)))) for name in secret_names(backend)}
+    return Attached(backend, Materials(secrets))
 
 
 def _orphan(obj: JsonObject) -> Skipped:

@@ -19,6 +19,7 @@ from tests.keystone.stub_keystone import StubKeystone, StubResolver
 from moorage.apiserver.server import Server
 from moorage.core.meta import JsonObject, Key
 from moorage.keystone.backend import KIND, ROOM
+from moorage.keystone.backend.materials import Materials
 from moorage.keystone.backend.observe import decoded
 from moorage.keystone.backend.render import Projected, project
 from moorage.keystone.service.types import KIND as KEYSTONE
@@ -86,7 +87,7 @@ class Scene:
         for name in backends:
             obj = await self.client.get(BACKENDS, Key(NAMESPACE, name))
             bind = decoded(await self.client.get(SECRETS, Key(NAMESPACE, "corp-ldap-bind")))
-            found = project(KIND.parse(obj), bind, None)
+            found = project(KIND.parse(obj), Materials({"corp-ldap-bind": bind}))
             assert isinstance(found, Projected), found
             files |= found.files
         bundle = Bundle("keystone-domains", files)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from moorage.keystone.backend.admission import ADMISSION, default, validate
 from moorage.keystone.backend.ldap import OWNED, denial
 from moorage.keystone.backend.ldap_options import KNOWN, WRITABLE
+from moorage.keystone.backend.materials import Materials
 from moorage.keystone.backend.render import Fault, Projected, project
 from moorage.keystone.backend.types import KIND
 from moorage.schema.fielderror import FieldError
@@ -77,7 +78,13 @@ def test_the_denylist_is_the_seeds() -> None:
 
 
 VALID: dict[str, Any] = folders.given(folders.ROOT / "admission" / "09-immutable-base")["object"]
-BIND = {"username": b"cn=svc", "password": b"s3cret"}
+
+
+def bound(password: bytes = b"s3cret") -> Materials:
+    """The bind Secret of VALID."""
+    return Materials(
+        {VALID["spec"]["ldap"]["bindCredentialsSecretRef"]["name"]: {"username": b"cn=svc", "password": password}}
+    )
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
@@ -118,11 +125,11 @@ def test_what_is_admitted_is_rendered_on_one_line(path: str, value: str) -> None
     """No control character reaches a rendered line: admission refuses it, and rendering does so too."""
     obj = changed(path, value)
     admitted = not admit(obj)[1]
-    rendered = project(KIND.parse(obj), BIND, None)
+    rendered = project(KIND.parse(obj), bound())
     if admitted:
         assert isinstance(rendered, Projected)
     if isinstance(rendered, Projected):
-        plain = project(KIND.parse(changed(path, "x")), BIND, None)
+        plain = project(KIND.parse(changed(path, "x")), bound())
         assert isinstance(plain, Projected)
         lines = [next(iter(item.files.values())).decode().splitlines() for item in (rendered, plain)]
         assert len(lines[0]) == len(lines[1])

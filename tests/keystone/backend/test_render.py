@@ -11,20 +11,28 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from oslo_config import cfg
 
+from moorage.keystone.backend.ldap import ca_key, conf_key
 from moorage.keystone.backend.ldap_options import KNOWN
-from moorage.keystone.backend.render import Fault, Projected, ca_key, conf_key, project
+from moorage.keystone.backend.materials import Materials
+from moorage.keystone.backend.render import Fault, Projected, project
 from moorage.keystone.backend.types import KIND
 
 from . import folders
-from .test_admission import BIND, changed
+from .test_admission import bound, changed
 
 
 def render(case: dict[str, Any]) -> Projected | Fault:
     """The projection of a case."""
-    backend = KIND.parse({**case["object"]})
-    bind = case["bind"] and {key: value.encode() for key, value in case["bind"].items()}
-    ca = {key: value.encode() for key, value in case["ca"].items()} if "ca" in case else None
-    return project(backend, bind, {"ca.crt": b"x" * case["caBytes"]} if "caBytes" in case else ca)
+    secrets = {
+        name: data and {key: value.encode() for key, value in data.items()} for name, data in secrets_of(case).items()
+    }
+    return project(KIND.parse(case["object"]), Materials(secrets))
+
+
+def secrets_of(case: dict[str, Any]) -> dict[str, dict[str, str] | None]:
+    """Secrets by name; one of `caBytes` stands for a large CA bundle."""
+    large = {"ca": {"ca.crt": "x" * case["caBytes"]}} if "caBytes" in case else {}
+    return {**case["secrets"], **large}
 
 
 @pytest.mark.parametrize("folder", folders.cases("render"))
@@ -33,7 +41,12 @@ def test_a_backend_projects_these_files_or_one_fault(folder: Path, update_cases:
     case = folders.given(folder)
     got = render(case)
     if isinstance(got, Fault):
-        assert not any(value in got.message for value in (case["bind"] or {}).values() if len(value) > 3)
+        assert not any(
+            value in got.message
+            for data in case["secrets"].values()
+            for value in (data or {}).values()
+            if len(value) > 3
+        )
         answer = {"fault.yaml": folders.text({"reason": got.reason, "message": got.message})}
     else:
         answer = {name: content.decode() for name, content in got.files.items()}
@@ -62,7 +75,7 @@ def test_oslo_config_reads_back_the_same_bytes(
     """Whatever stands in a password, a field or an extra option, Keystone gets exactly that."""
     obj = changed("ldap.users.filter", filter)
     obj["spec"]["extraOptions"] = {"group_desc_attribute": extra}
-    got = project(KIND.parse(obj), {"username": b"cn=svc", "password": password.encode()}, None)
+    got = project(KIND.parse(obj), bound(password.encode()))
     assert isinstance(got, Projected)
     file = tmp_path_factory.getbasetemp() / "keystone.corp.conf"
     file.write_bytes(got.files[conf_key("corp")])
@@ -76,8 +89,8 @@ def test_the_digest_follows_content_and_nothing_else() -> None:
     """Key order changes nothing; one byte of a Secret changes it."""
     first = changed("extraOptions", {"page_size": "5", "chase_referrals": "false"})
     second = changed("extraOptions", {"chase_referrals": "false", "page_size": "5"})
-    digests = [project(KIND.parse(item), BIND, None) for item in (first, second)]
-    rotated = project(KIND.parse(first), {**BIND, "password": b"other"}, None)
+    digests = [project(KIND.parse(item), bound()) for item in (first, second)]
+    rotated = project(KIND.parse(first), bound(b"other"))
     assert isinstance(digests[0], Projected)
     assert digests[0] == digests[1] != rotated
 
@@ -85,7 +98,7 @@ def test_the_digest_follows_content_and_nothing_else() -> None:
 @pytest.mark.case("P2")
 def test_a_projection_never_prints_its_files() -> None:
     """A snapshot in a log line or a traceback shows no password."""
-    assert "s3cret" not in repr(project(KIND.parse(changed("extraOptions", {})), BIND, None))
+    assert "s3cret" not in repr(project(KIND.parse(changed("extraOptions", {})), bound()))
 
 
 @pytest.mark.parametrize("domain", ["corp", "keystone.x", "a-ca.pem", "keystone.corp"])
@@ -98,6 +111,6 @@ def test_the_ca_file_is_never_taken_for_a_domain_file(domain: str) -> None:
 
 def test_bytes_that_are_no_text_are_a_fault_of_this_backend_only() -> None:
     """A binary password or a lone surrogate never ends the Keystone's own pass."""
-    binary = project(KIND.parse(changed("extraOptions", {})), {**BIND, "password": b"\xff\xfe"}, None)
-    lone = project(KIND.parse(changed("ldap.users.filter", "\ud800")), BIND, None)
+    binary = project(KIND.parse(changed("extraOptions", {})), bound(b"\xff\xfe"))
+    lone = project(KIND.parse(changed("ldap.users.filter", "\ud800")), bound())
     assert [fault.reason for fault in (binary, lone) if isinstance(fault, Fault)] == ["UnsafeValue", "UnsafeValue"]

@@ -16,6 +16,7 @@ from tests.real.keystone import PASSWORD, Keystone, keystone
 
 from moorage.core.secret import SecretText
 from moorage.keystone.backend import KIND
+from moorage.keystone.backend.materials import Materials
 from moorage.keystone.backend.render import Projected, project
 from moorage.keystone.identity import Identity, Login, Tokens
 from moorage.keystone.identity_errors import Conflict, Forbidden, NotFound, Refused, Unauthorized
@@ -159,7 +160,9 @@ async def test_a_user_of_the_directory_logs_in_through_the_rendered_file(tmp_pat
         await admin.create_domain("corp", id=id, description=None)
         with corp(tmp_path / "slapd") as directory:
             bind = {"username": CORP_READER.encode(), "password": f"{CORP_PASSWORD}\n".encode()}
-            found = project(KIND.parse(backend(directory)), bind, {"ca.crt": directory.authority.pem})
+            found = project(
+                KIND.parse(backend(directory)), Materials({"bind": bind, "ca": {"ca.crt": directory.authority.pem}})
+            )
             assert isinstance(found, Projected)
             for name, content in found.files.items():
                 (served.domains / name).write_bytes(content)

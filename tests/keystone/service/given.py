@@ -18,9 +18,12 @@ import yaml
 from moorage.core import conditions
 from moorage.core.meta import JsonObject
 from moorage.core.outcome import Outcome
+from moorage.keystone.backend.materials import Materials
+from moorage.keystone.backend.render import secret_names
 from moorage.keystone.backend.types import KIND as BACKEND
 from moorage.keystone.service import keys, manifests
 from moorage.keystone.service.decide import decide
+from moorage.keystone.service.domains import data_of
 from moorage.keystone.service.plan import (
     Action,
     CommitKeys,
@@ -139,13 +142,8 @@ def inputs(given: dict[str, Any]) -> Inputs:
     attached = []
     for item in given.get("backends", ()):
         parsed = BACKEND.parse(backend(item))
-        ldap = parsed.spec.ldap
         attached.append(
-            Attached(
-                parsed,
-                secrets.get(ldap.bind_credentials_secret_ref.name) if ldap else None,
-                secrets.get(ldap.tls.ca_bundle_secret_ref.name) if ldap and ldap.tls else None,
-            )
+            Attached(parsed, Materials({name: data_of(secrets.get(name)) for name in secret_names(parsed)}))
         )
     return Inputs(
         keystone=KIND.parse(whole),

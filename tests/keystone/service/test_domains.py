@@ -8,12 +8,14 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 from tests.keystone.service import given
 
+from moorage.keystone.backend.materials import Materials
 from moorage.keystone.backend.types import KIND as BACKEND
 from moorage.keystone.service.domains import BUDGET, project_all
 from moorage.keystone.service.manifests import ldap_ports
 from moorage.keystone.service.seen import Attached
 
-_BIND = given.secret("bind", {"username": "cn=a", "password": "p"})
+_BIND = {"username": b"cn=a", "password": b"p"}
+_BIG = {"ca.crt": b"x" * 250_000}
 _short = st.fixed_dictionaries(
     {
         "name": st.sampled_from([f"b{i}" for i in range(8)]),
@@ -27,8 +29,7 @@ _backends = st.lists(_short, max_size=8, unique_by=lambda item: item["name"])
 
 
 def attached(short: dict[str, Any]) -> Attached:
-    bind = _BIND if short.get("bind", "bind") == "bind" else None
-    return Attached(BACKEND.parse(given.backend(short)), bind)
+    return Attached(BACKEND.parse(given.backend(short)), Materials({"bind": _BIND, "big": _BIG}))
 
 
 @for_all(_backends, st.randoms())
@@ -69,8 +70,7 @@ def test_no_two_backends_write_one_domain(shorts: list[dict[str, Any]]) -> None:
 
 def test_what_does_not_fit_is_left_and_the_smaller_one_after_it_is_not() -> None:
     """The aggregate stays below the limit of a Secret; the rest goes on."""
-    big = given.secret("big", {"ca.crt": "x" * 250_000})
-    many = [Attached(BACKEND.parse(given.backend({"name": f"b{i}", "ca": "big"})), _BIND, big) for i in range(5)]
+    many = [attached({"name": f"b{i}", "ca": "big"}) for i in range(5)]
     found = project_all([*many, attached({"name": "c"})])
     assert found.attached == ("b0", "b1", "b2", "b3", "c")
     assert sum(map(len, found.files.values())) <= BUDGET

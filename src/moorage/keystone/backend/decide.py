@@ -13,7 +13,8 @@ from typing import Final, TypeAlias
 from moorage.core.outcome import Done, Failed, Outcome, Stalled, Waiting
 from moorage.runtime.room import Event, Released
 
-from .render import UNSUPPORTED, Fault, conf_key
+from .ldap import conf_key
+from .render import UNSUPPORTED, Fault
 from .seen import (
     DEFAULT_DOMAIN_ID,
     CreateDomain,

@@ -1,7 +1,7 @@
-"""Variant LDAP: the options table, what is denied beside it, its admission rules, and the `[ldap]` section.
+"""Variant LDAP: the options table, what is denied beside it, its admission rules, the domain's configuration file and CA bundle.
 
-Enters: a declared directory and its bind credentials. Leaves: complaints, or option names and values, still unescaped. It
-must not read Secrets. Source: seed 000, LDAPBackendSpec; spec/keystone.md 2.4, 2.5, 3.1; cases B03, B05, B06.
+Enters: a declared directory and the data of its Secrets. Leaves: complaints, or files. It must never put a value of a Secret into a
+sentence. Source: seed 000, LDAPBackendSpec; spec/keystone.md 2.4, 2.5, 3.1; decisions, Keystone 6, 7; cases B03, B05, B06.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from moorage.render.ini import UnsafeValue, render_ini
 from moorage.schema.fielderror import invalid, required
 from moorage.schema.model import Model
 
 from .finding import Finding, control_characters, fixed_keys, shown
 from .ldap_options import DECIMAL, KNOWN, NUMBER, TRUE_WORDS, TRUTH, WRITABLE
-from .types import Ldap, Option, Spec
+from .materials import Fault, Materials
+from .types import KeystoneIdentityBackend, Ldap, Option, Spec
+from .variant import Rendered, Skip, Variant, Wanted
 
 MOUNT: Final = "/etc/keystone/domains"
 """Where the Keystone pods mount the projected files."""
@@ -101,6 +104,79 @@ def section(ldap: Ldap, extra: Mapping[str, str], credentials: BindCredentials, 
     if not any(name.lower().startswith(ENABLED_PREFIX) for name in extra):
         values |= {"user_enabled_invert": "true", "user_enabled_default": "false"}
     return {**values, **extra}
+
+
+# --- rendering
+
+
+def conf_key(domain: str) -> str:
+    """Data key of a domain's configuration file."""
+    return f"keystone.{domain}.conf"
+
+
+def ca_key(domain: str) -> str:
+    """Data key of a domain's CA bundle; it does not match the `keystone.*.conf` that Keystone scans for."""
+    return f"{domain}-ca.pem"
+
+
+def secrets(backend: KeystoneIdentityBackend) -> tuple[str, ...]:
+    """The bind Secret, and that of the CA bundle."""
+    ldap = backend.spec.ldap
+    if ldap is None:
+        return ()
+    names = [ldap.bind_credentials_secret_ref.name, *([ldap.tls.ca_bundle_secret_ref.name] if ldap.tls else [])]
+    return tuple(dict.fromkeys(names))
+
+
+def render(backend: KeystoneIdentityBackend, materials: Materials) -> Rendered:
+    """The domain's configuration file and its CA bundle."""
+    ldap, domain, extra = backend.spec.ldap, backend.spec.domain.name, backend.spec.extra_options or {}
+    if ldap is None:
+        raise Skip("UnsupportedType", "spec.ldap is missing")
+    _refuse_denied(ldap, extra)
+    files: dict[str, bytes] = {}
+    if ldap.tls:
+        bundle = Wanted("CA Secret", ldap.tls.ca_bundle_secret_ref.name, "CABundleUnavailable")
+        files[ca_key(domain)] = bundle.content(materials, "ca.crt")
+    values = section(ldap, extra, _credentials(ldap, materials), ca_key(domain) if ldap.tls else None)
+    files[conf_key(domain)] = _encode({"identity": {"driver": "ldap"}, "ldap": values})
+    return Rendered(files)
+
+
+VARIANT: Final = Variant(secrets, render)
+
+
+def credentials(ldap: Ldap, materials: Materials) -> BindCredentials | Fault:
+    """Bind DN and password as they are used; a line end at the end is the `--from-file` habit and is dropped."""
+    try:
+        return _credentials(ldap, materials)
+    except Skip as skip:
+        return skip.fault
+
+
+def _credentials(ldap: Ldap, materials: Materials) -> BindCredentials:
+    bind = Wanted("bind Secret", ldap.bind_credentials_secret_ref.name, "BindSecretUnavailable")
+    why = ": anonymous binds are not supported"
+    return BindCredentials(bind.line(materials, "username", empty=why), bind.line(materials, "password", empty=why))
+
+
+def _refuse_denied(ldap: Ldap, extra: Mapping[str, str]) -> None:
+    for name in sorted(extra):
+        if why := denial(name, read_only=ldap.read_only):
+            raise Skip("OptionRefused", f"spec.extraOptions: {why}")
+
+
+def _encode(sections: Mapping[str, Mapping[str, str]]) -> bytes:
+    try:
+        return render_ini(sections).encode()
+    except UnsafeValue as error:
+        what = f"option {error.key}" if error.key else "an option name"
+        raise Skip("UnsafeValue", f"{what} of section [{error.section}] holds a control character") from None
+    except UnicodeEncodeError:
+        raise Skip("UnsafeValue", "a value of section [ldap] is not valid Unicode text") from None
+
+
+# --- admission
 
 
 def check(spec: Spec) -> Iterator[Finding]:

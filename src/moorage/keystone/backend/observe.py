@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
@@ -27,11 +27,12 @@ from moorage.runtime.projection import rolled_out
 from moorage.runtime.world import World
 
 from .directory import PROBE_AT, Probes, Target, target_of
-from .render import Fault, Projected, Projection, conf_key, credentials, project
+from .ldap import conf_key, credentials
+from .materials import Data, Fault, Materials
+from .render import Projected, Projection, project, secret_names
 from .seen import Directory, KeystoneFacts, Lookup, Mount, Seen, Unknown, own_ids
 from .types import KIND, KeystoneIdentityBackend
 
-Data = Mapping[str, bytes]
 VOLUME: Final = "domains"
 """Volume of the Keystone pods that holds the projected files."""
 
@@ -62,11 +63,11 @@ async def observe(world: World, key: Key) -> Seen | None:
         memory_of(world).probes.forget(key)
         return None
     backend = KIND.parse(obj)
-    bind, ca = _referenced(world, backend)
-    wanted = project(backend, bind, ca)
+    materials = _materials(world, backend)
+    wanted = project(backend, materials)
     seen = Seen(backend, _keystone(world, backend), wanted, _mount(world, backend, wanted))
     seen = _with_identity(world, seen)
-    lookup, directory = await asyncio.gather(_lookup(seen), _directory(world, backend, bind, ca))
+    lookup, directory = await asyncio.gather(_lookup(seen), _directory(world, backend, materials))
     return replace(seen, lookup=lookup, directory=directory)
 
 
@@ -121,12 +122,9 @@ def decoded(secret: JsonObject, only: Iterable[str] | None = None) -> dict[str, 
     return found
 
 
-def _referenced(world: World, backend: KeystoneIdentityBackend) -> tuple[Data | None, Data | None]:
-    ldap, namespace = backend.spec.ldap, backend.metadata.namespace
-    if ldap is None:
-        return None, None
-    bind = _data(world, namespace, ldap.bind_credentials_secret_ref.name)
-    return bind, _data(world, namespace, ldap.tls.ca_bundle_secret_ref.name) if ldap.tls else None
+def _materials(world: World, backend: KeystoneIdentityBackend) -> Materials:
+    names, namespace = secret_names(backend), backend.metadata.namespace
+    return Materials({name: _data(world, namespace, name) for name in names})
 
 
 def _mount(world: World, backend: KeystoneIdentityBackend, wanted: Projection) -> Mount:
@@ -205,16 +203,15 @@ async def _domains(seen: Seen, identity: Identity) -> Lookup:
 # --- the directory
 
 
-async def _directory(
-    world: World, backend: KeystoneIdentityBackend, bind: Data | None, ca: Data | None
-) -> Directory | None:
+async def _directory(world: World, backend: KeystoneIdentityBackend, materials: Materials) -> Directory | None:
     """What the last probe found; a terminating backend is not probed."""
     ldap = backend.spec.ldap
     if ldap is None or backend.metadata.deletion_timestamp:
         return None
-    found = credentials(ldap, bind)
+    found = credentials(ldap, materials)
     if isinstance(found, Fault):
         return Directory("Unknown", "ProbeNotPossible", found.message)
+    ca = materials.secrets.get(ldap.tls.ca_bundle_secret_ref.name) if ldap.tls else None
     target = target_of(ldap, backend.spec.extra_options or {}, found, (ca or {}).get("ca.crt"))
     target = replace(await _addressed(world, target), asked=(backend.metadata.annotations or {}).get(PROBE_AT, ""))
     return await memory_of(world).probes.look(backend.key, target, world.now)

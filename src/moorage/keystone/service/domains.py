@@ -72,7 +72,7 @@ def _one(item: Attached, claims: Mapping[str, int]) -> Mapping[str, bytes] | Lef
         return Left(item.name, f'domain "{item.domain}" is claimed by more than one backend')
     if not item.domain_ready:
         return Left(item.name, f'domain "{item.domain}" is not ready')
-    found = project(item.backend, data_of(item.bind), data_of(item.ca))
+    found = project(item.backend, item.materials)
     if isinstance(found, Fault):
         return Left(item.name, found.message, fault=True)
     return found.files

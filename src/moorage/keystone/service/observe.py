@@ -15,6 +15,8 @@ import aiohttp
 
 from moorage.core import conditions
 from moorage.core.meta import JsonObject, Key, ResourceType
+from moorage.keystone.backend.materials import Materials
+from moorage.keystone.backend.render import secret_names
 from moorage.keystone.backend.types import KIND as BACKEND
 from moorage.kube.errors import Forbidden
 from moorage.runtime.projection import rolled_out
@@ -126,14 +128,8 @@ def _inputs(world: World, keystone: Keystone) -> Inputs:
 
 def _attached(world: World, obj: JsonObject) -> Attached:
     backend = BACKEND.parse(obj)
-    ldap, namespace = backend.spec.ldap, backend.metadata.namespace
-    if ldap is None:
-        return Attached(backend)
-    return Attached(
-        backend,
-        bind=_secret(world, namespace, ldap.bind_credentials_secret_ref.name),
-        ca=_secret(world, namespace, ldap.tls.ca_bundle_secret_ref.name if ldap.tls else None),
-    )
+    names, namespace = secret_names(backend), backend.metadata.namespace
+    return Attached(backend, Materials({name: data_of(_secret(world, namespace, name)) for name in names}))
 
 
 def _secret(world: World, namespace: str, name: str | None) -> JsonObject | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from moorage.core.conditions import Condition
 from moorage.core.meta import JsonObject, Key, ResourceType, controlled_by, is_terminating
+from moorage.keystone.backend.materials import Materials
 from moorage.keystone.backend.types import KeystoneIdentityBackend
 
 from .types import Keystone
@@ -65,11 +66,10 @@ def secret_text(secret: JsonObject | None, name: str, key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """One backend that names this Keystone, with the Secrets that its projection needs (None: absent)."""
+    """One backend that names this Keystone, with all that its projection needs."""
 
     backend: KeystoneIdentityBackend
-    bind: JsonObject | None = field(default=None, repr=False)
-    ca: JsonObject | None = field(default=None, repr=False)
+    materials: Materials = field(default_factory=Materials, repr=False)
 
     @property
     def name(self) -> str:
