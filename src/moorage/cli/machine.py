@@ -34,7 +34,11 @@ from moorage.runtime import logs
 from moorage.runtime.install import people_roles, webhook_configurations
 from moorage.runtime.operator import Operator, Options
 
-IMAGES = (Recipe(("moorage/keystone",), Path(keystone.__file__).parent / "service" / "image"),)
+_SERVICE = Path(keystone.__file__).parent / "service"
+IMAGES = (
+    Recipe(("moorage/keystone",), _SERVICE / "image"),
+    Recipe(("moorage/keystone-federation-proxy",), _SERVICE / "sidecar"),
+)
 """The images that the kinds of this version need."""
 
 
