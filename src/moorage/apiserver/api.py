@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from moorage.apiserver import views
 from moorage.apiserver.apply import TypeMap
+from moorage.apiserver.aside import Aside
 from moorage.apiserver.creation import Created
 from moorage.apiserver.hub import Entry, Hub
 from moorage.apiserver.registry import Registry
@@ -65,6 +66,7 @@ class Api:
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     type_maps: dict[ServedType, TypeMap] = field(default_factory=dict)
     created: Created = field(default_factory=Created)
+    aside: Aside = field(default_factory=Aside)
     watchers: set[Watcher] = field(default_factory=set)
     most_watchers: int = 1000
     most_watchers_of_a_user: int = 400

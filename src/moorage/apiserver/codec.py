@@ -193,7 +193,8 @@ class Form:
         if self.media == "application/yaml":
             import yaml
 
-            return yaml.safe_dump(value, sort_keys=True, allow_unicode=True).encode()
+            dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+            return yaml.dump(value, Dumper=dumper, sort_keys=True, allow_unicode=True).encode()
         if self.pretty:
             return json.dumps(value, indent=2, ensure_ascii=False).encode()
         return encode(value)

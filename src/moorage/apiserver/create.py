@@ -5,6 +5,7 @@ from __future__ import annotations
 from moorage.apiserver import present, strategy
 from moorage.apiserver.api import Api
 from moorage.apiserver.codec import decode, negotiate
+from moorage.apiserver.creation import Shape
 from moorage.apiserver.options import check_write_options
 from moorage.apiserver.registry import key_of_target
 from moorage.apiserver.request import Request, Response
@@ -21,15 +22,21 @@ async def create(api: Api, request: Request, served: ServedType) -> Response:
     """
     negotiate(request.headers, request.query)
     check_write_options(request)
-    media, kind = request.headers.get("content-type", ""), served.resource.kind
-    obj, repeated = decode(request.body, media, kind, binary=not served.custom)
-    shape = None if repeated else api.created.whole(api.registry, served, request, obj)
-    if shape is None:
-        obj = strategy.decode_object(api.registry, served, request, (obj, repeated))
+    obj, shape = await api.aside.run(len(request.body), lambda: _read(api, request, served))
 
     def wanted(_: JsonObject | None) -> JsonObject:
         return obj
 
     key = key_of_target(served, request.target)
     written = await create_object(api, Edit(served, key, request, wanted, shape=shape))
-    return present.one(api, request, served, written.entry, 201)
+    return await present.one(api, request, served, written.entry, 201)
+
+
+def _read(api: Api, request: Request, served: ServedType) -> tuple[JsonObject, Shape | None]:
+    """The object of the body, and its shape when decoding and defaulting leave it as it is."""
+    media, kind = request.headers.get("content-type", ""), served.resource.kind
+    obj, repeated = decode(request.body, media, kind, binary=not served.custom)
+    shape = None if repeated else api.created.whole(api.registry, served, request, obj)
+    if shape is None:
+        obj = strategy.decode_object(api.registry, served, request, (obj, repeated))
+    return obj, shape

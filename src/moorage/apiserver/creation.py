@@ -20,7 +20,8 @@ from moorage.core.meta import JsonObject
 from moorage.schema.node import Node
 
 _MOST = 2048
-_LONGEST_BODY = 64 * 1024
+LONGEST_BODY = 16 * 1024
+"""Larger objects are of no common shape, and would fill the memory."""
 _FREE = frozenset({"name", "generateName", "namespace", "labels", "annotations", "finalizers"})
 Shape = tuple[Any, ...]
 
@@ -72,7 +73,7 @@ class Created:
         Raises:
             StatusError: 400, another kind.
         """
-        if len(request.body) > _LONGEST_BODY:
+        if len(request.body) > LONGEST_BODY:
             return None
         try:
             shape: Shape = shape_of(obj)

@@ -50,7 +50,7 @@ async def delete(api: Api, request: Request, served: ServedType) -> Response:
         }
         body = encode(success({name: value for name, value in details.items() if value}))
         return Response(200, body)
-    return present.one(api, request, served, entry)
+    return await present.one(api, request, served, entry)
 
 
 async def delete_object(

@@ -28,4 +28,4 @@ async def delete_collection(api: Api, request: Request, served: ServedType) -> R
         except StatusError as error:
             if error.code != 404:
                 raise
-    return present.many(api, request, served, entries, {"resourceVersion": listed_at})
+    return await present.many(api, request, served, entries, {"resourceVersion": listed_at})

@@ -25,4 +25,4 @@ async def get(api: Api, request: Request, served: ServedType) -> Response:
     entry = api.hub.get(served.storage, str(key_of_target(served, request.target)))
     if entry is None:
         raise not_found(served.resource, request.target.name)
-    return present.one(api, request, served, entry)
+    return await present.one(api, request, served, entry)

@@ -33,7 +33,7 @@ async def list_objects(api: Api, request: Request, served: ServedType) -> Respon
     else:
         entries = list(api.hub.collections[served.storage].select(chosen.namespace))
     page, meta = _page(entries, options, chosen, version)
-    return present.many(api, request, served, page, meta)
+    return await present.many(api, request, served, page, meta)
 
 
 def _pinned(options: ListOptions) -> int:

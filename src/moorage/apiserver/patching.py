@@ -49,8 +49,9 @@ async def patch(api: Api, request: Request, served: ServedType) -> Response:
     if media == APPLY:
         written = await apply(api, request, served, key)
     else:
-        written = await write_object(api, patch_edit(api, request, served, media))
-    return present.one(api, request, served, written.entry, 201 if written.created else 200)
+        edit = await api.aside.run(len(request.body), lambda: patch_edit(api, request, served, media))
+        written = await write_object(api, edit)
+    return await present.one(api, request, served, written.entry, 201 if written.created else 200)
 
 
 def _check_options(request: Request, media: str) -> None:
@@ -169,11 +170,7 @@ async def apply(api: Api, request: Request, served: ServedType, key: Key) -> Wri
     Raises:
         StatusError: 409 naming the managers in conflict, and every other refusal.
     """
-    applied, repeated = decode(request.body, "application/yaml", served.resource.kind)
-    _check_applied(served, applied, key)
-    strategy.report_fields(request, served, repeated)
-    if applied["metadata"].get("managedFields"):
-        raise bad_request("metadata.managedFields must be nil")
+    applied = await api.aside.run(len(request.body), lambda: _configuration(request, served, key))
     force = request.flag("force")
 
     def wanted(current: JsonObject | None) -> JsonObject:
@@ -198,6 +195,16 @@ async def apply(api: Api, request: Request, served: ServedType, key: Key) -> Wri
         api,
         Edit(served, key, request, wanted, request.target.subresource, tracked=False, may_create=may_create),
     )
+
+
+def _configuration(request: Request, served: ServedType, key: Key) -> JsonObject:
+    """The applied configuration of a body."""
+    applied, repeated = decode(request.body, "application/yaml", served.resource.kind)
+    _check_applied(served, applied, key)
+    strategy.report_fields(request, served, repeated)
+    if applied["metadata"].get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    return applied
 
 
 def _named(rt: ResourceType, made: JsonObject, key: Key, *, created: bool) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Objects as answers: plain, as Table, as PartialObjectMetadata. Pure.
+"""Objects as answers: plain, as Table, as PartialObjectMetadata. No I/O; large ones are formed beside the loop.
 
 Enters: entries and the form a client accepts. Leaves: response bytes; stored bytes are passed on untouched where they can be.
 """
@@ -21,38 +21,69 @@ from moorage.core.meta import JsonObject
 Include = Literal["Metadata", "Object", "None"]
 
 
-def one(api: Api, request: Request, served: ServedType, entry: Entry, status: int = 200) -> Response:
-    """One object."""
+async def one(api: Api, request: Request, served: ServedType, entry: Entry, status: int = 200) -> Response:
+    """One object.
+
+    Raises:
+        StatusError: 400 and 406, a form that it cannot be given in.
+    """
     form = negotiate(request.headers, request.query)
     if form.listed:
         raise StatusError(406, "NotAcceptable", "content is not a list")
     if form.shape == "object" and form.media == "application/json" and not form.pretty:
         return Response(status, bytes_of(api.registry, served, entry))
+    return await api.aside.run(
+        len(entry.raw), lambda: Response(status, _formed(api, request, served, form, entry), form.media)
+    )
+
+
+def _formed(api: Api, request: Request, served: ServedType, form: Form, entry: Entry) -> bytes:
     obj = object_of(api.registry, served, entry)
     if form.shape == "table":
         obj = table(api, request, served, form, [obj], {"resourceVersion": str(entry.rev or "")})
     elif form.shape == "partial":
         obj = partial(obj, form)
-    return Response(status, form.encode(obj), form.media)
+    return form.encode(obj)
 
 
-def many(api: Api, request: Request, served: ServedType, entries: Sequence[Entry], list_meta: JsonObject) -> Response:
-    """A list."""
+async def many(
+    api: Api, request: Request, served: ServedType, entries: Sequence[Entry], list_meta: JsonObject
+) -> Response:
+    """A list.
+
+    Raises:
+        StatusError: 400 and 406, a form that it cannot be given in.
+    """
     form = negotiate(request.headers, request.query)
     rt = served.resource
     if form.shape == "partial" and not form.listed:
         kind = "unstructured.UnstructuredList" if served.custom else f"{rt.group or 'core'}.{served.list_kind}"
         why = f"you requested PartialObjectMetadata, but the requested object is a list (*{kind})"
         raise StatusError(406, "NotAcceptable", why)
+    size = sum(len(entry.raw) for entry in entries)
     if form.shape == "object":
-        if served.custom:
-            list_meta = {"continue": "", **list_meta}
-        head = {"kind": served.list_kind, "apiVersion": rt.api_version, "metadata": list_meta}
-        items = b",".join([list_item(served, bytes_of(api.registry, served, entry)) for entry in entries])
-        body = encode(head)[:-1] + b',"items":[' + items + b"]}"
+        body = _listed(api, served, entries, list_meta)
         if form.media != "application/json" or form.pretty:
-            return Response(200, form.encode(Entry("", 0, body).parse()), form.media)
-        return Response(200, body)
+            body = await api.aside.run(size, lambda: form.encode(Entry("", 0, body).parse()))
+        return Response(200, body, form.media)
+    return await api.aside.run(
+        size, lambda: Response(200, _all_formed(api, request, served, (form, entries, list_meta)), form.media)
+    )
+
+
+def _listed(api: Api, served: ServedType, entries: Sequence[Entry], list_meta: JsonObject) -> bytes:
+    """A list of whole objects, as JSON."""
+    if served.custom:
+        list_meta = {"continue": "", **list_meta}
+    head = {"kind": served.list_kind, "apiVersion": served.resource.api_version, "metadata": list_meta}
+    items = b",".join([list_item(served, bytes_of(api.registry, served, entry)) for entry in entries])
+    return encode(head)[:-1] + b',"items":[' + items + b"]}"
+
+
+def _all_formed(
+    api: Api, request: Request, served: ServedType, shown: tuple[Form, Sequence[Entry], JsonObject]
+) -> bytes:
+    form, entries, list_meta = shown
     objects = [object_of(api.registry, served, entry) for entry in entries]
     if form.shape == "table":
         answer = table(api, request, served, form, objects, list_meta)
@@ -63,7 +94,7 @@ def many(api: Api, request: Request, served: ServedType, entries: Sequence[Entry
             "metadata": list_meta,
             "items": [partial(obj, form) for obj in objects],
         }
-    return Response(200, form.encode(answer), form.media)
+    return form.encode(answer)
 
 
 def table(

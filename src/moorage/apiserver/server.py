@@ -142,6 +142,7 @@ class Server:
             with suppress(asyncio.CancelledError):
                 await task
         self._tasks.clear()
+        self.api.aside.close()
         await asyncio.to_thread(self.hub.close)
         self._audit.close()
 

@@ -32,9 +32,7 @@ async def update(api: Api, request: Request, served: ServedType) -> Response:
     """
     negotiate(request.headers, request.query)
     check_write_options(request)
-    media, kind = request.headers.get("content-type", ""), served.resource.kind
-    body = decode(request.body, media, kind, binary=not served.custom)
-    obj = strategy.decode_object(api.registry, served, request, body)
+    obj = await api.aside.run(len(request.body), lambda: _read(api, request, served))
     key, sub = key_of_target(served, request.target), request.target.subresource
     metadata.check_name(obj, key)
     if unconditional_refused(served) and not obj["metadata"].get("resourceVersion"):
@@ -46,7 +44,13 @@ async def update(api: Api, request: Request, served: ServedType) -> Response:
     may_create = not sub and (served.resource.group, served.resource.plural) in _CREATE_ON_UPDATE
     retry = not obj["metadata"].get("resourceVersion")
     written = await write_object(api, Edit(served, key, request, wanted, sub, may_create=may_create, retry=retry))
-    return present.one(api, request, served, written.entry, 201 if written.created else 200)
+    return await present.one(api, request, served, written.entry, 201 if written.created else 200)
+
+
+def _read(api: Api, request: Request, served: ServedType) -> JsonObject:
+    media, kind = request.headers.get("content-type", ""), served.resource.kind
+    body = decode(request.body, media, kind, binary=not served.custom)
+    return strategy.decode_object(api.registry, served, request, body)
 
 
 def unconditional_refused(served: ServedType) -> bool:

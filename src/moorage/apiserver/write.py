@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from moorage.apiserver import metadata, strategy, views
 from moorage.apiserver.api import Api
 from moorage.apiserver.apply import BadValue, TypeMap, settled, track_update
-from moorage.apiserver.creation import HasObjects, Shape, shape_of
+from moorage.apiserver.creation import LONGEST_BODY, HasObjects, Shape, shape_of
 from moorage.apiserver.errors import StatusError, already_exists, conflict, forbidden, invalid, not_found
 from moorage.apiserver.hub import Entry, Stale, encode
 from moorage.apiserver.registry import NAMESPACES
@@ -94,18 +94,12 @@ async def _create(api: Api, edit: Edit, *, fresh: bool = False) -> Written:
     served, rt = edit.served, edit.served.resource
     if not fresh and not edit.may_create:
         raise not_found(rt, edit.key.name)
-    obj = edit.transform(None)
-    metadata.prepare_create(obj, edit.key, api.now())
-    check_namespace(api, served, obj)
-    if edit.shape is None:
-        strategy.default(served, obj)
-    if edit.tracked:
-        obj = _track_created(api, edit, obj)
+    size = len(edit.request.body)
+    obj = await api.aside.run(size, lambda: _proposed(api, edit))
     obj = await api.admission.mutate(edit.request, served, obj, None, edit.subresource)
     strategy.prepare_create(served, obj)
     api.allocate(served, obj)
-    obj = settled(None, obj)
-    _check_valid(edit, obj, None)
+    obj = await api.aside.run(size, lambda: _accepted(edit, obj, None))
     api.check_escalation(edit.request, served, obj, None)
     await api.admission.validate(edit.request, served, obj, None, edit.subresource)
     name = obj["metadata"]["name"]
@@ -128,21 +122,34 @@ async def _create(api: Api, edit: Edit, *, fresh: bool = False) -> Written:
         raise
 
 
+def _proposed(api: Api, edit: Edit) -> JsonObject:
+    """The object that an edit makes of nothing, before anybody else has a say."""
+    obj = edit.transform(None)
+    metadata.prepare_create(obj, edit.key, api.now())
+    check_namespace(api, edit.served, obj)
+    if edit.shape is None:
+        strategy.default(edit.served, obj)
+    return _track_created(api, edit, obj) if edit.tracked else obj
+
+
+def _accepted(edit: Edit, obj: JsonObject, old: JsonObject | None) -> JsonObject:
+    """The object as it may be stored.
+
+    Raises:
+        StatusError: 422.
+    """
+    obj = settled(old, obj)
+    _check_valid(edit, obj, old)
+    return obj
+
+
 async def _update(api: Api, edit: Edit, before: Entry) -> Written:
-    served = edit.served
-    old = api.read(served, before)
-    obj = edit.transform(copy.deepcopy(old))
-    _check_preconditions(edit, obj, old)
-    metadata.prepare_update(obj, old)
-    strategy.default(served, obj)
-    if edit.tracked:
-        obj = _track(api, edit, old, obj)
-    obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    served, size = edit.served, max(len(edit.request.body), len(before.raw))
+    old, obj = await api.aside.run(size, lambda: _changed(api, edit, before))
     obj = await api.admission.mutate(edit.request, served, obj, old, edit.subresource)
     strategy.prepare_update(served, obj, old, edit.subresource)
     api.allocate(served, obj)
-    obj = settled(old, obj)
-    _check_valid(edit, obj, old)
+    obj = await api.aside.run(size, lambda: _accepted(edit, obj, old))
     api.check_escalation(edit.request, served, obj, old)
     await api.admission.validate(edit.request, served, obj, old, edit.subresource)
     if obj == old:
@@ -152,6 +159,19 @@ async def _update(api: Api, edit: Edit, before: Entry) -> Written:
     if old["metadata"].get("deletionTimestamp") and finished(served, obj):
         return await _let_go(api, edit, before, old, obj)
     return Written(await _commit(api, edit, before.key, obj, before.rev))
+
+
+def _changed(api: Api, edit: Edit, before: Entry) -> tuple[JsonObject, JsonObject]:
+    """The object as it is, and as the edit wants it, before anybody else has a say."""
+    old = api.read(edit.served, before)
+    obj = edit.transform(copy.deepcopy(old))
+    _check_preconditions(edit, obj, old)
+    metadata.prepare_update(obj, old)
+    strategy.default(edit.served, obj)
+    if edit.tracked:
+        obj = _track(api, edit, old, obj)
+    obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    return old, obj
 
 
 async def _let_go(api: Api, edit: Edit, before: Entry, old: JsonObject, obj: JsonObject) -> Written:
@@ -189,7 +209,7 @@ def _track(api: Api, edit: Edit, old: JsonObject | None, obj: JsonObject) -> Jso
 
 def _track_created(api: Api, edit: Edit, obj: JsonObject) -> JsonObject:
     """As `_track`, from memory where an object of this shape was created before."""
-    if "managedFields" in obj["metadata"]:
+    if "managedFields" in obj["metadata"] or len(edit.request.body) > LONGEST_BODY:
         return _track(api, edit, None, obj)
     try:
         key = (edit.served, edit.request.manager, edit.shape or shape_of(obj))
