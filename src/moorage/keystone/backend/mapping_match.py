@@ -1,0 +1,87 @@
+"""One remote entry of a mapping rule against the values of its claim.
+
+Enters: an entry in Keystone's JSON form, the values that were asserted. Leaves: whether it matches, what it gives, a sentence.
+Source: spec/keystone.md 3.2; what Keystone 30's RuleProcessor answers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from moorage.core.meta import JsonObject
+
+Values: TypeAlias = list[str]
+_CONDITIONS: Final = ("any_one_of", "not_any_of")
+_FILTERS: Final = ("blacklist", "whitelist")
+
+
+@dataclass(frozen=True, slots=True)
+class EntryTrace:
+    """How one entry fared.
+
+    Args:
+        values: what a placeholder stands for; None when the entry gives none.
+        asserted: the values of the claim, None when it is absent.
+        broken: it can be neither true nor false; Keystone fails here.
+    """
+
+    index: int
+    type: str
+    matched: bool
+    why: str
+    values: Values | None = None
+    asserted: Values | None = None
+    broken: bool = False
+
+
+def look(index: int, entry: JsonObject, asserted: Values | None, place: int) -> EntryTrace:
+    """Judge one entry.
+
+    Args:
+        asserted: the claim's values, None when it is absent.
+        place: the number of the placeholder that this entry would fill.
+    """
+    kind = entry["type"]
+    if asserted is None:
+        return EntryTrace(index, kind, False, "the claim is absent")
+    try:
+        return _judge(index, entry, asserted, place)
+    except re.error as error:
+        return EntryTrace(index, kind, False, f"not a regular expression: {error}", None, asserted, broken=True)
+    except TypeError:
+        return EntryTrace(index, kind, False, "its list holds what is no text", None, asserted, broken=True)
+
+
+def _judge(index: int, entry: JsonObject, asserted: Values, place: int) -> EntryTrace:
+    kind, regex = entry["type"], bool(entry.get("regex", False))
+    for name in _CONDITIONS:
+        if entry.get(name) is not None:
+            found = _matches(entry[name], asserted, regex=regex)
+            return EntryTrace(index, kind, bool(found) == (name == "any_one_of"), _told(name, found), None, asserted)
+    for name in _FILTERS:
+        if entry.get(name) is not None:
+            found = _matches(entry[name], asserted, regex=regex)
+            if name == "blacklist":
+                found = list(dict.fromkeys(value for value in asserted if value not in found))
+            left = len(set(asserted) - set(found))
+            why = f"gives {{{place}}}; the {name} takes out {left} of {len(set(asserted))} values"
+            return EntryTrace(index, kind, True, why, found, asserted)
+    return EntryTrace(index, kind, True, f"gives {{{place}}}", asserted, asserted)
+
+
+def _matches(wanted: Sequence[str], asserted: Values, *, regex: bool) -> Values:
+    """The asserted values that are wanted. A regular expression matches anywhere in a value unless it is anchored."""
+    if not regex:
+        known = set(wanted)
+        return list(dict.fromkeys(value for value in asserted if value in known))
+    return [value for value in asserted if any(re.search(pattern, value) for pattern in wanted)]
+
+
+def _told(name: str, found: Values) -> str:
+    values = ", ".join(map(repr, dict.fromkeys(found)))
+    if name == "any_one_of":
+        return f"any_one_of holds {values}" if found else "any_one_of holds none of the values"
+    return f"not_any_of holds {values}" if found else "not_any_of holds none of the values"

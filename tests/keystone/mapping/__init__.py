@@ -1,0 +1,1 @@
+"""Mapping rules: the engine against Keystone itself, and what admission says of them."""

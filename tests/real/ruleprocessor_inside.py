@@ -1,0 +1,42 @@
+"""Runs inside the Keystone image: answers, line by line, what Keystone itself says of mapping rules. Uses Keystone, imports nothing of ours.
+
+A line in is `{"process": [[rules, claims], ...]}` or `{"schema": [rules, ...]}`, a line out the list of answers.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from typing import Any
+
+import keystone.conf
+from keystone.federation import utils
+
+
+def processed(rules: Any, claims: Any) -> Any:
+    """What RuleProcessor returns, or the class and the text of what it raises."""
+    try:
+        return utils.RuleProcessor("oracle", rules).process(claims)
+    except Exception as error:  # noqa: BLE001  (whatever Keystone raises is the answer)
+        return {"raised": type(error).__name__, "text": str(error)}
+
+
+def refused(rules: Any) -> str | None:
+    """Why Keystone's mapping schema refuses the rules, None when it accepts them."""
+    try:
+        utils.validate_mapping_structure({"rules": rules})
+    except Exception as error:  # noqa: BLE001  (whatever Keystone raises is the answer)
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+keystone.conf.configure()
+logging.disable(logging.CRITICAL)
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "process" in asked:
+        answers = [processed(*case) for case in asked["process"]]
+    else:
+        answers = [refused(rules) for rules in asked["schema"]]
+    print(json.dumps(answers, default=repr), flush=True)
