@@ -19,6 +19,7 @@ from moorage.keystone.backend.types import KIND as BACKEND
 from moorage.keystone.service import manifests
 from moorage.keystone.service.conf import ConfigFault
 from moorage.keystone.service.domains import data_of
+from moorage.keystone.service.network import network_policy
 from moorage.keystone.service.render import Wanted, base_children, bundles, wanted, workload
 from moorage.keystone.service.seen import Attached, Inputs, SecretFault
 from moorage.keystone.service.types import KIND as KEYSTONE
@@ -86,7 +87,7 @@ def _children(inputs: Inputs, found: Wanted) -> Iterator[JsonObject]:
         yield projected.manifest
     yield manifests.db_sync(keystone, found.mounts.config)
     for manifest in (
-        manifests.network_policy(keystone, inputs.backends),
+        network_policy(keystone, inputs.backends),
         manifests.trust_flush(keystone, found.mounts.config),
     ):
         if manifest is not None:

@@ -13,6 +13,7 @@ from moorage.core.outcome import Outcome
 from moorage.keystone.service import manifests
 from moorage.keystone.service.admission import ADMISSION
 from moorage.keystone.service.decide import decide
+from moorage.keystone.service.network import network_policy
 from moorage.keystone.service.plan import Plan, Project
 from moorage.keystone.service.render import base_children, bundles, wanted, workload
 from moorage.keystone.service.report import report
@@ -59,7 +60,7 @@ def _children(keystone: Any, found: Any, made: Any) -> list[Any]:
     objects = [item.manifest for item in (*base_children(keystone, made), *workload(keystone, made))]
     objects += [_without_data(item) for item in bundles(keystone, made)]
     objects += [manifests.db_sync(keystone, config), manifests.bootstrap(keystone, config, "uid.7")]
-    optional = (manifests.network_policy(keystone, found.backends), manifests.trust_flush(keystone, config))
+    optional = (network_policy(keystone, found.backends), manifests.trust_flush(keystone, config))
     return [*objects, *(item for item in optional if item is not None)]
 
 

@@ -11,7 +11,7 @@ from tests.keystone.service import given
 from moorage.keystone.backend.materials import Materials
 from moorage.keystone.backend.types import KIND as BACKEND
 from moorage.keystone.service.domains import BUDGET, project_all
-from moorage.keystone.service.manifests import ldap_ports
+from moorage.keystone.service.network import ldap_ports
 from moorage.keystone.service.seen import Attached
 
 _BIND = {"username": b"cn=a", "password": b"p"}

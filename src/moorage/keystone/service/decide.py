@@ -19,8 +19,9 @@ from moorage.runtime.projection import rolled_out
 
 from . import repositories, support
 from .jobs import job_step
-from .manifests import bootstrap, database_name, db_sync, internal_endpoint, network_policy, trust_flush
+from .manifests import bootstrap, database_name, db_sync, internal_endpoint, trust_flush
 from .met import Met
+from .network import network_policy
 from .plan import Action, Ensure, Plan, Probe, Prune, Remove
 from .render import CONFIG_BASE, DOMAINS_BASE, base_children, bundles, workload
 from .seen import (

@@ -1,29 +1,27 @@
 """Manifests of the children of a Keystone, apart from the content-hashed bundles.
 
 Enters: a declared Keystone and the names that belong to this pass. Leaves: wire objects, owned by the Keystone. Pure.
-Source: spec/keystone.md 1.3, 1.5; decisions, Keystone 15 and 19.
+Source: spec/keystone.md 1.3; decisions, Keystone 11, 19, 22.
 """
 
 from __future__ import annotations
 
 import base64
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from moorage.core.digest import json_digest
 from moorage.core.meta import JsonObject, Ref, owner_reference
 
-from . import pods
-from .seen import Attached
+from . import federated_pods, pods
 from .types import KIND, Keystone
 
 GATE: Final = "cobaltcore.c5c3.io/pod-spec-hash"
 """Annotation of a Job: what it was run for. A Job of another gate is deleted and made anew."""
 BASE_LABEL: Final = "cobaltcore.c5c3.io/config-base"
-OPERATOR_NAMESPACE: Final = "moorage-system"
-_LDAP_PORTS: Final = {"ldap": 389, "ldaps": 636}
+SAML_SUFFIX: Final = "-saml"
+"""What follows the name of a Keystone in the names of the Deployment and Service that answer SAML for all replicas."""
 
 
 def owner(keystone: Keystone) -> Ref:
@@ -64,7 +62,7 @@ def database_name(keystone: Keystone) -> str:
 def secret(keystone: Keystone, suffix: str, data: Mapping[str, str]) -> JsonObject:
     """A Secret `<ks>-<suffix>` with these texts."""
     encoded = {key: base64.b64encode(data[key].encode()).decode() for key in sorted(data)}
-    return {**_object(keystone, "v1", "Secret", f"-{suffix}"), "type": "Opaque", "data": encoded}
+    return {**child(keystone, "v1", "Secret", f"-{suffix}"), "type": "Opaque", "data": encoded}
 
 
 def volume_claim(keystone: Keystone) -> JsonObject:
@@ -74,89 +72,61 @@ def volume_claim(keystone: Keystone) -> JsonObject:
     spec: JsonObject = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": embedded.storage_size}}}
     if embedded.storage_class_name is not None:
         spec["storageClassName"] = embedded.storage_class_name
-    return {**_object(keystone, "v1", "PersistentVolumeClaim", "-data"), "spec": spec}
+    return {**child(keystone, "v1", "PersistentVolumeClaim", "-data"), "spec": spec}
 
 
-def deployment(keystone: Keystone, mounts: pods.Mounts, connection: str) -> JsonObject:
+def deployment(keystone: Keystone, template: JsonObject) -> JsonObject:
     """The Deployment of the API."""
     spec = {
         "replicas": keystone.spec.replicas,
         "revisionHistoryLimit": 3,
         "selector": {"matchLabels": pods.api_selector(keystone.metadata.name)},
         "strategy": keystone.spec.pods.strategy or _STRATEGY,
-        "template": pods.api_template(keystone, mounts, connection),
+        "template": template,
     }
-    return {**_object(keystone, "apps/v1", "Deployment"), "spec": spec}
+    return {**child(keystone, "apps/v1", "Deployment"), "spec": spec}
 
 
 _STRATEGY: Final = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
 
 
-def service(keystone: Keystone) -> JsonObject:
-    """The Service in front of the API pods."""
-    port = {"name": "public", "port": pods.PORT, "targetPort": pods.PORT, "protocol": "TCP"}
+def saml_deployment(keystone: Keystone, template: JsonObject) -> JsonObject:
+    """The one pod that answers SAML for all replicas: never two at a time, since each would know its own sessions only (ADR 0012)."""
+    spec = {
+        "replicas": 1,
+        "revisionHistoryLimit": 3,
+        "selector": {"matchLabels": pods.saml_selector(keystone.metadata.name)},
+        "strategy": {"type": "Recreate"},
+        "template": template,
+    }
+    return {**child(keystone, "apps/v1", "Deployment", SAML_SUFFIX), "spec": spec}
+
+
+def service(keystone: Keystone, *, sticky: bool = False) -> JsonObject:
+    """The Service in front of the API pods. It asks for their port by name: in a roll to or from federation the numbers differ.
+
+    Args:
+        sticky: a client's requests go to one pod (decisions, Keystone 11). The whole block is ours, so that it goes as a whole.
+    """
+    port = {"name": pods.PUBLIC, "port": pods.PORT, "targetPort": pods.PUBLIC, "protocol": "TCP"}
     spec = {"type": "ClusterIP", "selector": pods.api_selector(keystone.metadata.name), "ports": [port]}
-    return {**_object(keystone, "v1", "Service"), "spec": spec}
+    affinity = {"sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10800}}}
+    return {**child(keystone, "v1", "Service"), "spec": {**spec, **(affinity if sticky else {})}}
+
+
+def saml_service(keystone: Keystone) -> JsonObject:
+    """The Service by which every other sidecar finds the pod that answers SAML."""
+    port = {"name": pods.PUBLIC, "port": federated_pods.PORT, "targetPort": pods.PUBLIC, "protocol": "TCP"}
+    spec = {"type": "ClusterIP", "selector": pods.saml_selector(keystone.metadata.name), "ports": [port]}
+    return {**child(keystone, "v1", "Service", SAML_SUFFIX), "spec": spec}
 
 
 def disruption_budget(keystone: Keystone) -> JsonObject:
-    """One pod stays; with a single replica a drain is not blocked. Pods of Jobs do not count."""
+    """One API pod stays; with a single replica a drain is not blocked. Pods of Jobs, and the one for SAML, do not count."""
     bound = {"minAvailable": 1} if keystone.spec.replicas > 1 else {"maxUnavailable": 1}
     no_job = [{"key": "batch.kubernetes.io/job-name", "operator": "DoesNotExist"}]
-    chosen = {"matchLabels": pods.selector(keystone.metadata.name), "matchExpressions": no_job}
-    return {**_object(keystone, "policy/v1", "PodDisruptionBudget"), "spec": {**bound, "selector": chosen}}
-
-
-def network_policy(keystone: Keystone, backends: Iterable[Attached]) -> JsonObject | None:
-    """The NetworkPolicy around all pods, None when none is declared. Rules restrict ports, not destinations."""
-    wanted = keystone.spec.network_policy
-    if wanted is None:
-        return None
-    operator = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": OPERATOR_NAMESPACE}}}
-    sources = [peer.to_wire() for peer in wanted.ingress]
-    spec = {
-        "podSelector": {"matchLabels": pods.selector(keystone.metadata.name)},
-        "policyTypes": ["Ingress", "Egress"],
-        "ingress": [{"from": [*sources, operator], "ports": [_tcp(pods.PORT)]}],
-        "egress": [
-            {"ports": [{"protocol": "UDP", "port": 53}, _tcp(53)]},
-            {"ports": [_tcp(port) for port in sorted(_egress_ports(keystone, backends))]},
-            *(wanted.additional_egress or ()),
-        ],
-    }
-    return {**_object(keystone, "networking.k8s.io/v1", "NetworkPolicy"), "spec": spec}
-
-
-def _tcp(port: int) -> JsonObject:
-    return {"protocol": "TCP", "port": port}
-
-
-def _egress_ports(keystone: Keystone, backends: Iterable[Attached]) -> set[int]:
-    found = {443, 6443}
-    if keystone.spec.database.host is not None:
-        found.add(keystone.spec.database.effective_port)
-    servers = keystone.spec.cache.servers if keystone.spec.cache else None
-    for server in servers or ():
-        _, _, port = server.rpartition(":")
-        found.add(int(port) if port.isdigit() and 0 < int(port) < 65536 else 11211)
-    for item in backends:
-        if item.backend.spec.ldap is not None and not item.terminating:
-            found |= ldap_ports(item.backend.spec.ldap.url)
-    return found
-
-
-def ldap_ports(urls: str) -> set[int]:
-    """TCP ports of the directories in an `[ldap] url`, several separated by commas or blanks."""
-    found = set()
-    for url in filter(None, re.split(r"[,\s]+", urls)):
-        try:
-            parts = urlsplit(url)
-            port = parts.port
-        except ValueError:
-            continue
-        if parts.scheme in _LDAP_PORTS:
-            found.add(port or _LDAP_PORTS[parts.scheme])
-    return found
+    chosen = {"matchLabels": pods.api_selector(keystone.metadata.name), "matchExpressions": no_job}
+    return {**child(keystone, "policy/v1", "PodDisruptionBudget"), "spec": {**bound, "selector": chosen}}
 
 
 def db_sync(keystone: Keystone, config: str) -> JsonObject:
@@ -211,11 +181,11 @@ def trust_flush(keystone: Keystone, config: str) -> JsonObject | None:
         "failedJobsHistoryLimit": 1,
         "jobTemplate": {"spec": {"backoffLimit": 2, "template": template}},
     }
-    return {**_object(keystone, "batch/v1", "CronJob", "-trust-flush"), "spec": spec}
+    return {**child(keystone, "batch/v1", "CronJob", "-trust-flush"), "spec": spec}
 
 
 def _job(keystone: Keystone, suffix: str, gate: str, template: JsonObject) -> JsonObject:
-    job = _object(keystone, "batch/v1", "Job", f"-{suffix}")
+    job = child(keystone, "batch/v1", "Job", f"-{suffix}")
     job["metadata"]["annotations"] = {GATE: gate}
     return {**job, "spec": {"backoffLimit": 4, "template": template}}
 
@@ -226,7 +196,8 @@ def gate_of(job: JsonObject) -> str:
     return gate
 
 
-def _object(keystone: Keystone, api_version: str, kind: str, suffix: str = "") -> JsonObject:
+def child(keystone: Keystone, api_version: str, kind: str, suffix: str = "") -> JsonObject:
+    """What all children have: name, labels, owner."""
     return {
         "apiVersion": api_version,
         "kind": kind,

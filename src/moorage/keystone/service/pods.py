@@ -19,6 +19,9 @@ from .conf import CONFIG_DIR, CREDENTIAL_KEYS, DOMAINS, FERNET_KEYS
 from .types import Keystone, KeystoneSpec
 
 PORT: Final = 5000
+PUBLIC: Final = "public"
+"""Name of the port that clients are served at. Plain and federated pods carry it under their own numbers, so a Service that asks for the
+name fits every pod of a roll."""
 UID: Final = 42424
 CONNECTION_HASH: Final = "keystone.c5c3.io/db-connection-hash"
 STATE: Final = "/var/lib/keystone"
@@ -28,7 +31,7 @@ _DEFAULT_RESOURCES: Final = {
     "requests": {"cpu": "100m", "memory": "256Mi"},
     "limits": {"cpu": "500m", "memory": "512Mi"},
 }
-_LOG_FORMAT: Final = '%(addr) "%(method) %(uri) %(proto)" %(status) %(size) %(msecs)ms'
+_LOG_FORMAT: Final = '"%(method) %(uri) %(proto)" %(status) %(size) %(msecs)ms'
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,11 @@ def selector(name: str) -> dict[str, str]:
 def api_selector(name: str) -> dict[str, str]:
     """Labels of the API pods alone."""
     return {**selector(name), "app.kubernetes.io/component": "api"}
+
+
+def saml_selector(name: str) -> dict[str, str]:
+    """Labels of the pod that answers SAML for all replicas."""
+    return {**selector(name), "app.kubernetes.io/component": "saml"}
 
 
 def api_template(keystone: Keystone, mounts: Mounts, connection: str) -> JsonObject:
@@ -155,12 +163,12 @@ def _container(keystone: Keystone, mounts: Mounts) -> JsonObject:
     return {
         "image": keystone.spec.image.reference,
         "volumeMounts": found,
-        "securityContext": _CONFINED,
+        "securityContext": CONFINED,
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
 
 
-_CONFINED: Final = {
+CONFINED: Final = {
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
@@ -177,7 +185,7 @@ def _checked(keystone: Keystone) -> JsonObject:
         "command": list(database_check.COMMAND),
         "env": [_connection_env(keystone)],
         "resources": _resources(keystone),
-        "securityContext": _CONFINED,
+        "securityContext": CONFINED,
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     return {"initContainers": [check]}
@@ -203,7 +211,7 @@ def _api(keystone: Keystone, mounts: Mounts) -> JsonObject:
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
             _connection_env(keystone),
         ],
-        "ports": [{"name": "public", "containerPort": PORT, "protocol": "TCP"}],
+        "ports": [{"name": PUBLIC, "containerPort": PORT, "protocol": "TCP"}],
         "resources": _resources(keystone),
         # A TCP connect succeeds before the application is loaded, so only GET /v3 counts (spec/testbed.md).
         "startupProbe": {"httpGet": _V3, "periodSeconds": 2, "timeoutSeconds": 8, "failureThreshold": 150},
@@ -218,18 +226,26 @@ def _api(keystone: Keystone, mounts: Mounts) -> JsonObject:
 _V3: Final = {"path": "/v3", "port": PORT}
 
 
-def uwsgi(spec: KeystoneSpec) -> list[str]:
-    """The argument vector of the API server.
+def uwsgi(spec: KeystoneSpec, *, socket: str = "") -> list[str]:
+    """The argument vector of the API server, at the pod's address or, behind the sidecar, at a Unix socket.
 
     SIGTERM finishes the requests in flight: `die-on-term` would drop them (spec/testbed.md).
     """
-    server = spec.uwsgi
-    argv = ["uwsgi", "--http-socket", f"$(POD_IP):{PORT}", "--module", "keystone.wsgi.api:application"]
+    server, left = spec.uwsgi, spec.pods.grace - spec.pods.pre_stop
+    where = [socket, "--chmod-socket=660"] if socket else [f"$(POD_IP):{PORT}"]
+    # Behind the sidecar every connection comes from it; the last address of the header is the one that it saw.
+    client = "%(var.HTTP_X_FORWARDED_FOR)" if socket else "%(addr)"
+    argv = ["uwsgi", "--http-socket", *where, "--module", "keystone.wsgi.api:application"]
     argv += ["--master", "--lazy-apps", "--need-app", "--enable-threads", "--buffer-size", "65535"]
     argv += ["--processes", str(server.processes), "--threads", str(server.threads)]
     argv += ["--hook-master-start", "unix_signal:15 gracefully_kill_them_all"]
-    argv += ["--worker-reload-mercy", str(max(1, spec.pods.grace - spec.pods.pre_stop - 2))]
-    argv += ["--log-master", "--log-format", _LOG_FORMAT, "--add-header", "Connection: close"]
+    argv += ["--worker-reload-mercy", str(max(1, left - 2 - (drain_seconds(spec) if socket else 0)))]
+    argv += ["--log-master", "--log-format", f"{client} {_LOG_FORMAT}", "--add-header", "Connection: close"]
     if server.harakiri:
         argv += ["--harakiri", str(server.harakiri)]
     return [*argv, f"--pyargv=--config-dir={CONFIG_DIR}"]
+
+
+def drain_seconds(spec: KeystoneSpec) -> int:
+    """Seconds that a stopping Keystone waits for its sidecar to hand over the last request: half of what the grace leaves."""
+    return (spec.pods.grace - spec.pods.pre_stop) // 2

@@ -12,7 +12,7 @@ from moorage.core.meta import JsonObject
 from moorage.core.secret import SecretText
 from moorage.render.bundle import Bundle
 
-from . import manifests, pods
+from . import federated_pods, manifests, pods
 from .conf import ConfigFault, Facts, config_files, overridden
 from .domains import Domains, project_all
 from .plan import Ensure, Project
@@ -33,6 +33,7 @@ class Wanted:
         config: files of keystone.conf.d, or why there are none.
         domains: what is projected and what is left out.
         overridden: our options that extraConfig overrides.
+        sidecar: what federated pods run; None without a federated backend.
     """
 
     connection: SecretText | SecretFault
@@ -41,6 +42,7 @@ class Wanted:
     domains: Domains
     domain_files: Bundle | None = field(repr=False)
     overridden: tuple[str, ...] = ()
+    sidecar: federated_pods.Sidecar | None = None
 
     @property
     def mounts(self) -> pods.Mounts:
@@ -122,10 +124,21 @@ def _bundle(keystone: Keystone, bundle: Bundle, *, secret: bool) -> JsonObject:
 
 
 def workload(keystone: Keystone, found: Wanted) -> tuple[Ensure, ...]:
-    """Service, Deployment and disruption budget."""
+    """Services, Deployments and disruption budget; what must be reachable comes before what reaches for it."""
     assert isinstance(found.connection, SecretText)
+    plain, sidecar = pods.api_template(keystone, found.mounts, found.connection.reveal()), found.sidecar
+    api = plain if sidecar is None else federated_pods.federated(keystone, plain, sidecar)
     return (
-        Ensure(SERVICE, manifests.service(keystone)),
-        Ensure(DEPLOYMENT, manifests.deployment(keystone, found.mounts, found.connection.reveal())),
+        Ensure(SERVICE, manifests.service(keystone, sticky=sidecar is not None and bool(sidecar.mellon))),
+        *(() if sidecar is None or not sidecar.elsewhere else _saml(keystone, plain, sidecar)),
+        Ensure(DEPLOYMENT, manifests.deployment(keystone, api)),
         Ensure(PDB, manifests.disruption_budget(keystone)),
+    )
+
+
+def _saml(keystone: Keystone, plain: JsonObject, sidecar: federated_pods.Sidecar) -> tuple[Ensure, ...]:
+    template = federated_pods.federated(keystone, plain, sidecar, component=federated_pods.SAML)
+    return (
+        Ensure(SERVICE, manifests.saml_service(keystone)),
+        Ensure(DEPLOYMENT, manifests.saml_deployment(keystone, template)),
     )

@@ -1,0 +1,161 @@
+"""API pods behind the federation sidecar: a second container, the socket between the two, and how both end.
+
+Enters: the plain pod template and what the sidecar mounts. Leaves: the federated one. The sidecar alone is reachable; uWSGI listens on a
+Unix socket in a folder of the pod, so nothing but the sidecar can reach it. No secret stands in a template.
+Source: spec/keystone.md 1.3; decisions, Keystone 9, 18, 22; contract "Sidecar facts"; ADR 0012; C19.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from moorage.core.meta import JsonObject
+
+from . import pods
+from .types import Keystone
+
+PORT: Final = 5050
+SOCKET: Final = "/run/keystone/keystone.sock"
+FOLDER: Final = "/etc/keystone-federation-proxy"
+BASE: Final = f"{FOLDER}/httpd-base.conf"
+CONFIG_VOLUME: Final = "federation-proxy-config"
+METADATA_VOLUME: Final = "federation-metadata"
+MELLON_VOLUME: Final = "federation-mellon"
+SAML: Final = "saml"
+"""Component label of the one pod that answers SAML when there are several replicas (ADR 0012)."""
+_DRAINED: Final = "/run/keystone/drained"
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """What federated pods run and mount besides the rest.
+
+    Args:
+        image: of the sidecar.
+        secret: name of the Secret with every file of it.
+        metadata: data keys and the names of their files in the folder of OIDC documents; empty without OIDC.
+        mellon: the same for SAML.
+        elsewhere: SAML is answered by the Deployment `<keystone>-saml`, not by these pods.
+    """
+
+    image: str
+    secret: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    mellon: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: bool = False
+
+
+def federated(keystone: Keystone, plain: JsonObject, sidecar: Sidecar, *, component: str = "api") -> JsonObject:
+    """The template of API pods with the sidecar in front; `component` says which of the two Deployments they belong to."""
+    pod = plain["spec"]
+    api, *others = pod["containers"]
+    here = bool(sidecar.mellon) and (component == SAML or not sidecar.elsewhere)
+    containers = [_behind(keystone, api), *others, _proxy(keystone, sidecar, here=here)]
+    labels = {**plain["metadata"]["labels"], "app.kubernetes.io/component": component}
+    return {
+        "metadata": {**plain["metadata"], "labels": labels},
+        "spec": {**pod, "containers": containers, "volumes": [*pod["volumes"], *_volumes(sidecar)]},
+    }
+
+
+def _behind(keystone: Keystone, api: JsonObject) -> JsonObject:
+    """The container of Keystone, on the socket. Whether it is ready, the sidecar's probe says: it asks through both."""
+    plain = {name: value for name, value in api.items() if name not in ("ports", "readinessProbe")}
+    return {
+        **plain,
+        "command": pods.uwsgi(keystone.spec, socket=SOCKET),
+        "volumeMounts": [*api["volumeMounts"], _RUN],
+        "startupProbe": {**_exec(_ASKS), "periodSeconds": 2, "timeoutSeconds": 8, "failureThreshold": 150},
+        "livenessProbe": {**_exec(_CONNECTS), "initialDelaySeconds": 15, "periodSeconds": 20, "timeoutSeconds": 8},
+        "lifecycle": {"preStop": {"exec": {"command": _wait(keystone)}}},
+    }
+
+
+_RUN: Final = {"name": "run", "mountPath": "/run/keystone"}
+_CONNECTS: Final = f"""\
+import socket
+link = socket.socket(socket.AF_UNIX)
+link.settimeout(5)
+link.connect("{SOCKET}")
+"""
+_ASKS: Final = (
+    _CONNECTS
+    + """\
+link.sendall(b"GET /v3 HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n")
+raise SystemExit(b" 200 " not in link.makefile("rb").readline())
+"""
+)
+
+
+def _exec(script: str) -> JsonObject:
+    return {"exec": {"command": ["python3", "-I", "-S", "-c", script]}}
+
+
+_WAIT: Final = f'sleep "$1"; n=0; until [ -e {_DRAINED} ] || [ "$n" -ge "$2" ]; do sleep 0.1; n=$((n + 1)); done'
+"""Keystone goes on until the sidecar has handed over its last request. A sidecar that cannot say so is waited for a while only."""
+_DRAIN: Final = (
+    f'rm -f {_DRAINED}; sleep "$1"; kill -WINCH 1; '
+    'while [ "$(grep -lsx apache2 /proc/[0-9]*/comm | wc -l)" -gt 1 ]; do sleep 0.1; done; '
+    f"touch {_DRAINED}"
+)
+"""First nobody sends any more (endpoints drain), then Apache stops to listen and its workers finish. SIGTERM would cut them off, so
+the hook lasts as long as there are workers."""
+
+
+def _wait(keystone: Keystone) -> list[str]:
+    block = keystone.spec.pods
+    return ["sh", "-c", _WAIT, "wait", str(block.pre_stop), str(10 * pods.drain_seconds(keystone.spec))]
+
+
+def _proxy(keystone: Keystone, sidecar: Sidecar, *, here: bool) -> JsonObject:
+    mounts = [
+        {"name": CONFIG_VOLUME, "mountPath": BASE, "subPath": "httpd-base.conf", "readOnly": True},
+        _folder(CONFIG_VOLUME, "conf.d"),
+        *([_folder(METADATA_VOLUME, "metadata")] if sidecar.metadata else []),
+        *([_folder(MELLON_VOLUME, "mellon")] if sidecar.mellon else []),
+        {"name": "federation-proxy-tmp", "mountPath": "/tmp"},  # noqa: S108 - a volume of the pod's own
+        _RUN,
+    ]
+    drain = ["sh", "-c", _DRAIN, "drain", str(keystone.spec.pods.pre_stop)]
+    return {
+        "name": "federation-proxy",
+        "image": sidecar.image,
+        "command": ["apache2", "-DFOREGROUND", "-f", BASE, *(["-D", "SAML_HERE"] if here else [])],
+        "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+        # The name by which the Service finds a pod's port: plain pods carry it too, under their own number.
+        "ports": [{"name": pods.PUBLIC, "containerPort": PORT, "protocol": "TCP"}],
+        "resources": {"requests": {"cpu": "25m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+        "startupProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 2, "failureThreshold": 30},
+        "readinessProbe": {
+            "httpGet": {"path": "/v3", "port": PORT}, "periodSeconds": 5, "timeoutSeconds": 8, "failureThreshold": 3,
+        },
+        "livenessProbe": {"tcpSocket": {"port": PORT}, "initialDelaySeconds": 15, "periodSeconds": 20},
+        "lifecycle": {"preStop": {"exec": {"command": drain}}},
+        "volumeMounts": mounts,
+        "securityContext": pods.CONFINED,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }  # fmt: skip
+
+
+def _folder(volume: str, name: str) -> JsonObject:
+    """A folder of regular files. Mounted whole, every file of a Secret is a link, and httpd is to see none (decision 9)."""
+    return {"name": volume, "mountPath": f"{FOLDER}/{name}", "subPath": name, "readOnly": True}
+
+
+def _volumes(sidecar: Sidecar) -> list[JsonObject]:
+    config = {"httpd-base.conf": "httpd-base.conf", "proxy.conf": "conf.d/proxy.conf"}
+    metadata = {key: f"metadata/{name}" for key, name in sidecar.metadata.items()}
+    mellon = {key: f"mellon/{name}" for key, name in sidecar.mellon.items()}
+    found = ((CONFIG_VOLUME, config), (METADATA_VOLUME, metadata), (MELLON_VOLUME, mellon))
+    return [
+        *(_volume(name, sidecar.secret, items) for name, items in found if items),
+        {"name": "federation-proxy-tmp", "emptyDir": {}},
+        {"name": "run", "emptyDir": {}},
+    ]
+
+
+def _volume(name: str, secret: str, items: Mapping[str, str]) -> JsonObject:
+    paths = [{"key": key, "path": items[key]} for key in sorted(items)]
+    return {"name": name, "secret": {"secretName": secret, "defaultMode": 0o400, "items": paths}}
