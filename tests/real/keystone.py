@@ -62,6 +62,11 @@ class Keystone:
         """Its domain_config_dir: `keystone.<domain>.conf` files, read by each worker at its first identity call."""
         return self.folder / "etc" / "domains"
 
+    @property
+    def socket(self) -> Path:
+        """The Unix socket that it answers on as well, for a sidecar."""
+        return self.folder / "run" / "keystone.sock"
+
     def reload(self) -> None:
         """Start the workers anew, so that they read the domain files again; returns when none of before is left and it answers."""
         master = children(self.process.pid)[0]
@@ -81,6 +86,7 @@ def _sandbox(root: RootFs, folder: Path) -> list[str]:
     binds = [
         *("--ro-bind", str(root.root), "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run"),
         *("--bind", str(folder / "etc"), "/etc/keystone", "--bind", str(folder / "state"), "/var/lib/keystone"),
+        *("--dir", "/run/keystone", "--bind", str(folder / "run"), "/run/keystone"),
         *("--unshare-user", "--uid", str(root.uid), "--gid", str(root.gid)),
         *("--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"),
     ]
@@ -90,10 +96,10 @@ def _sandbox(root: RootFs, folder: Path) -> list[str]:
     return ["bwrap", *binds, "--chdir", "/var/lib/keystone"]
 
 
-def _prepare(sandbox: list[str], folder: Path, url: str) -> None:
-    for part in ("etc/domains", "etc/fernet-keys", "etc/credential-keys", "state"):
+def _prepare(sandbox: list[str], folder: Path, url: str, conf: str) -> None:
+    for part in ("etc/domains", "etc/fernet-keys", "etc/credential-keys", "state", "run"):
         (folder / part).mkdir(parents=True, exist_ok=True)
-    (folder / "etc" / "keystone.conf").write_text(CONF)
+    (folder / "etc" / "keystone.conf").write_text(CONF + conf)
     for repository in ("fernet-keys", "credential-keys"):
         for index in ("0", "1"):
             key = folder / "etc" / repository / index
@@ -115,15 +121,19 @@ def _answers(url: str) -> bool:
 
 
 @contextmanager
-def keystone(folder: Path, *, workers: int = 1) -> Iterator[Keystone]:
-    """Serve a Keystone from `folder`; put domain files into `<folder>/etc/domains` before, or use `reload`."""
+def keystone(folder: Path, *, workers: int = 1, conf: str = "") -> Iterator[Keystone]:
+    """Serve a Keystone from `folder`; put domain files into `<folder>/etc/domains` before, or use `reload`.
+
+    `conf` are further lines of keystone.conf, sections and all; files that they name belong into `<folder>/etc`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     root, port = image(), free_port()
     url = f"http://127.0.0.1:{port}/v3"
     sandbox = _sandbox(root, folder)
-    _prepare(sandbox, folder, url)
+    _prepare(sandbox, folder, url, conf)
     uwsgi = [
         *("uwsgi", "--http-socket", f"127.0.0.1:{port}", "--module", "keystone.wsgi.api:application"),
+        *("--http-socket", "/run/keystone/keystone.sock", "--chmod-socket=660"),
         *("--master", "--processes", str(workers), "--enable-threads", "--lazy-apps", "--need-app"),
         *("--buffer-size", "65535", "--add-header", "Connection: close", "--die-on-term", "--disable-logging"),
     ]
