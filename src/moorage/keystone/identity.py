@@ -1,28 +1,21 @@
-"""Client of Keystone's Identity API v3: as an administrator, over HTTP, one question at a time.
+"""Client of Keystone's Identity API v3: domains here, federation objects and access by group behind two doors.
 
-Enters: a session, a login, the tokens kept so far. Leaves: frozen values, or a typed error of `identity_errors`. It follows
-no redirect, sends the token to the login's own address only, and never puts a secret into a message. It decides nothing.
-Source: spec/keystone.md 4.2; Keystone API reference v3.
+Enters: a session, a login, the tokens kept so far. Leaves: frozen values, or a typed error of `identity_errors`. It decides nothing and
+remembers nothing. Source: spec/keystone.md 4.2; Keystone API reference v3.
 """
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Final
-from urllib.parse import parse_qsl, quote, urlsplit
-
-import aiohttp
 
 from moorage.core.meta import JsonObject
-from moorage.core.secret import SecretText
-from moorage.net.sessions import ASKING
 
-from .identity_errors import Conflict, IdentityError, Nonsense, NotFound, Unauthorized, Unreachable, clean, error_of
-from .identity_tokens import Login, Token, Tokens
+from .identity_access import Access
+from .identity_errors import Conflict, IdentityError, NotFound, Unauthorized
+from .identity_federation import Federation
+from .identity_requests import Caller, member, quoted
+from .identity_tokens import Login, Tokens
 
 __all__ = [
     "Conflict",
@@ -35,10 +28,6 @@ __all__ = [
     "Unauthorized",
     "internal_url",
 ]
-
-TIMEOUT: Final = aiohttp.ClientTimeout(total=20.0, sock_connect=5.0)
-ANSWER_LIMIT: Final = 8 * 1024 * 1024
-PAGE_LIMIT: Final = 1000
 
 
 def internal_url(keystone: str, namespace: str) -> str:
@@ -56,27 +45,18 @@ class Domain:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    status: int
-    headers: Mapping[str, str]
-    body: Any
+class Identity(Caller):
+    """One administrator at one Keystone."""
 
+    @property
+    def federation(self) -> Federation:
+        """Identity providers, mappings, protocols."""
+        return Federation(self)
 
-class Identity:
-    """One administrator at one Keystone.
-
-    Args:
-        session: resolves Services in one-machine mode.
-        tokens: shared by all clients of the process.
-    """
-
-    def __init__(self, session: aiohttp.ClientSession, login: Login, tokens: Tokens) -> None:
-        self._session, self._login, self._tokens = session, login, tokens
-        self.calls: Counter[str] = Counter()
-        """Requests sent by method, logins under `login`."""
-
-    # --- domains
+    @property
+    def access(self) -> Access:
+        """Groups, roles, projects, and who may do what."""
+        return Access(self)
 
     async def domain(self, id: str) -> Domain | None:
         """The domain of that id, None when there is none.
@@ -85,7 +65,7 @@ class Identity:
             IdentityError: the look failed.
         """
         try:
-            answer = await self._call("GET", f"/domains/{_quoted(id)}")
+            answer = await self.call("GET", f"/domains/{quoted(id)}")
         except NotFound:
             return None
         return _domain(answer)
@@ -96,7 +76,7 @@ class Identity:
         Raises:
             IdentityError: the look failed.
         """
-        found = [_domain({"domain": item}) for item in await self._list("/domains", "domains", {"name": name})]
+        found = [_domain({"domain": item}) for item in await self.pages("/domains", "domains", {"name": name})]
         return next((item for item in found if item.name == name), found[0] if found else None)
 
     async def create_domain(self, name: str, *, id: str, description: str | None) -> Domain:
@@ -108,7 +88,7 @@ class Identity:
         wanted: JsonObject = {"name": name, "enabled": True, "explicit_domain_id": id}
         if description is not None:
             wanted["description"] = description
-        return _domain(await self._call("POST", "/domains", body={"domain": wanted}))
+        return _domain(await self.call("POST", "/domains", body={"domain": wanted}))
 
     async def update_domain(self, id: str, changes: Mapping[str, str | bool]) -> Domain:
         """Change name, description or enabled.
@@ -116,142 +96,18 @@ class Identity:
         Raises:
             NotFound: there is no such domain (any more).
         """
-        return _domain(await self._call("PATCH", f"/domains/{_quoted(id)}", body={"domain": dict(changes)}))
+        return _domain(await self.call("PATCH", f"/domains/{quoted(id)}", body={"domain": dict(changes)}))
 
     async def delete_domain(self, id: str) -> None:
-        """Delete a disabled domain.
+        """Delete a disabled domain; Keystone takes its identity providers with it.
 
         Raises:
             NotFound: it is gone already.
             Forbidden: it is enabled.
         """
-        await self._call("DELETE", f"/domains/{_quoted(id)}")
-
-    # --- requests
-
-    async def _list(self, path: str, member: str, query: Mapping[str, str]) -> list[JsonObject]:
-        """All pages. Only the query of a next link is used: its host is whatever Keystone believes to be."""
-        found: list[JsonObject] = []
-        params = list(query.items())
-        for _ in range(PAGE_LIMIT):
-            answer = await self._call("GET", path, params=params)
-            found += answer.get(member) or []
-            following = (answer.get("links") or {}).get("next")
-            if not following:
-                return found
-            params = parse_qsl(urlsplit(str(following)).query, keep_blank_values=True)
-        raise Nonsense(f"GET {path}", f"the list does not end after {PAGE_LIMIT} pages")
-
-    async def _call(
-        self, method: str, path: str, *, params: list[tuple[str, str]] | None = None, body: JsonObject | None = None
-    ) -> JsonObject:
-        """One request with a token; a refused token is replaced once."""
-        token = await self._token()
-        answer = await self._send(method, path, token=token, params=params, body=body)
-        if answer.status == 401:
-            self._tokens.drop(self._login, token)
-            token = await self._token()
-            answer = await self._send(method, path, token=token, params=params, body=body)
-        if answer.status >= 400:
-            raise error_of(f"{method} {path}", answer.status, answer.body, self._secrets(token))
-        if answer.status >= 300:
-            raise Nonsense(f"{method} {path}", f"Keystone answered with a redirect ({answer.status})", answer.status)
-        if answer.status == 204:
-            return {}
-        if not isinstance(answer.body, dict):
-            raise Nonsense(f"{method} {path}", "the answer is no JSON object", answer.status)
-        return answer.body
-
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        *,
-        token: Token | None = None,
-        params: list[tuple[str, str]] | None = None,
-        body: JsonObject | None = None,
-    ) -> _Answer:
-        self.calls[method if token else "login"] += 1
-        headers = {"Accept": "application/json"} | ({"X-Auth-Token": token.text.reveal()} if token else {})
-        url = f"{self._login.url}{path}"
-        options: dict[str, Any] = {"timeout": TIMEOUT, "allow_redirects": False, "headers": headers}
-        if token is None:
-            options["trace_request_ctx"] = ASKING
-        try:
-            async with self._session.request(method, url, params=params, json=body, **options) as response:
-                return _Answer(response.status, response.headers, await _json(response))
-        except TimeoutError:
-            raise Unreachable(f"{method} {path}", "Keystone did not answer in time") from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise Unreachable(f"{method} {path}", clean(_cause(error), self._secrets(token))) from None
-
-    # --- login
-
-    async def _token(self) -> Token:
-        return await self._tokens.get(self._login, self._log_in)
-
-    async def _log_in(self) -> Token:
-        answer = await self._send("POST", "/auth/tokens", body=self._credentials())
-        request = "login at Keystone"
-        if answer.status >= 400:
-            raise error_of(request, answer.status, answer.body, self._secrets(None))
-        text = answer.headers.get("X-Subject-Token")
-        if answer.status != 201 or not text:
-            raise Nonsense(request, f"the answer ({answer.status}) holds no token", answer.status)
-        return Token(SecretText(text), _expiry(request, answer.body))
-
-    def _credentials(self) -> JsonObject:
-        default: JsonObject = {"name": "Default"}
-        user = {"name": self._login.user, "domain": default, "password": self._login.password.reveal()}
-        return {
-            "auth": {
-                "identity": {"methods": ["password"], "password": {"user": user}},
-                "scope": {"project": {"name": "admin", "domain": default}},
-            }
-        }
-
-    def _secrets(self, token: Token | None) -> tuple[str, ...]:
-        return (self._login.password.reveal(), token.text.reveal() if token else "")
-
-
-def _quoted(id: str) -> str:
-    return quote(id, safe="")
+        await self.call("DELETE", f"/domains/{quoted(id)}")
 
 
 def _domain(answer: JsonObject) -> Domain:
-    item = answer.get("domain")
-    if not isinstance(item, dict) or not isinstance(item.get("id"), str) or not isinstance(item.get("name"), str):
-        raise Nonsense("domain", "the answer holds no domain")
+    item = member(answer, "domain", "id", "name")
     return Domain(item["id"], item["name"], bool(item.get("enabled", True)), str(item.get("description") or ""))
-
-
-def _expiry(request: str, body: Any) -> datetime:
-    try:
-        end = datetime.fromisoformat(body["token"]["expires_at"])
-        return end if end.tzinfo else end.replace(tzinfo=UTC)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise Nonsense(request, "the answer does not say when the token ends") from None
-
-
-async def _json(response: aiohttp.ClientResponse) -> Any:
-    """The decoded body, None when it is no JSON.
-
-    Raises:
-        Nonsense: it is larger than any answer of the Identity API.
-    """
-    raw = bytearray()
-    async for chunk in response.content.iter_chunked(65536):
-        raw += chunk
-        if len(raw) > ANSWER_LIMIT:
-            raise Nonsense(f"{response.method} answer", f"it is larger than {ANSWER_LIMIT} bytes", response.status)
-    try:
-        return json.loads(raw) if raw else None
-    except ValueError:
-        return None
-
-
-def _cause(error: Exception) -> str:
-    """What the network said, without our own URL and query."""
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f"cannot connect to {error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
-    return f"the connection broke ({type(error).__name__})"
