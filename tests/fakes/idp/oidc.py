@@ -10,7 +10,7 @@ import json
 import secrets
 from typing import Any
 
-from tests.fakes.idp.exchange import Answer, Request, login_page, redirect
+from tests.fakes.exchange import Answer, Request, login_page, redirect
 from tests.fakes.idp.model import Client, Realm, User, now
 
 KEEP = ("client_id", "redirect_uri", "response_type", "scope", "state", "nonce")

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
+from tests.fakes.exchange import Answer, Request, login_page, posting_page, redirect
 from tests.fakes.idp import forgery
-from tests.fakes.idp.exchange import Answer, Request, login_page, posting_page, redirect
 from tests.fakes.idp.keys import SigningKey
 from tests.fakes.idp.model import DS, MD, POST, Realm, SamlFault, ServiceProvider, User
 from tests.fakes.idp.signature import encrypted, sign

@@ -1,4 +1,4 @@
-"""The fake's https server: one thread, several realms, a journal of what was asked.
+"""The fake's addresses: several realms, a journal of what was asked.
 
 Enters: realms, a folder, an authority that tests trust. Leaves: a served `FakeIdp` for the time of a `with`. Realms are under
 `<url>/realms/<name>`, which is the issuer and, with `/saml`, the entityID. It listens on loopback only.
@@ -6,18 +6,16 @@ Enters: realms, a folder, an authority that tests trust. Leaves: a served `FakeI
 
 from __future__ import annotations
 
-import http.server
-import ssl
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.fakes.exchange import Answer, Request
 from tests.fakes.idp import oidc, saml
-from tests.fakes.idp.exchange import Answer, Request
 from tests.fakes.idp.model import Realm
+from tests.fakes.served import served
 from tests.real.certificates import Authority
 
 
@@ -90,54 +88,13 @@ class FakeIdp:
         return Answer(404, "no such page")
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    idp: FakeIdp
-
-    def _serve(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        answer = self.idp.answer(Request.of(self.command, self.path, self.headers, body))
-        self.send_response(answer.status)
-        self.send_header("Content-Type", answer.media_type)
-        self.send_header("Content-Length", str(len(answer.content)))
-        self.send_header("Cache-Control", "no-store")
-        for name, value in answer.headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(answer.content)
-
-    do_GET = do_POST = _serve
-
-    def log_message(self, *args: Any) -> None:
-        """The journal has it."""
-
-
-class _Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away in the middle is no news."""
-
-
 @contextmanager
 def fake_idp(
     folder: Path, realms: Sequence[Realm], authority: Authority | None = None, *, host: str = "127.0.0.10"
 ) -> Iterator[FakeIdp]:
     """Serve the realms over https on a free port of `host`."""
-    folder.mkdir(parents=True, exist_ok=True)
     trusted = authority or Authority()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*trusted.issue(folder, "idp", (host,)))
-    handler = type("Handler", (_Handler,), {})
-    server = _Server((host, 0), handler)
-    # The handshake is left to each connection's own thread: one that never ends it must not hold up the others.
-    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    idp = FakeIdp(f"https://{host}:{server.server_address[1]}", {realm.name: realm for realm in realms}, trusted)
-    handler.idp = idp  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
+    idp = FakeIdp("", {realm.name: realm for realm in realms}, trusted)
+    with served(folder, "idp", trusted, idp.answer, host=host) as url:
+        idp.url = url
         yield idp
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

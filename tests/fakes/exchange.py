@@ -1,4 +1,4 @@
-"""One HTTP exchange with the fake: the request as it came, the answer as it goes.
+"""One HTTP exchange with a fake: the request as it came, the answer as it goes.
 
 Enters: method, target, headers, body. Leaves: frozen values; pages that a browser shows.
 """
