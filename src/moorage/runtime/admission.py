@@ -126,7 +126,8 @@ def mutate(request: JsonObject, admission: Admission) -> JsonObject:
     if _passes(request):
         return {"allowed": True}
     before = request["object"]
-    operations = list(json_patch(before, admission.default(json.loads(json.dumps(before)))))
+    after = admission.complete(json.loads(json.dumps(before)), request.get("oldObject"))
+    operations = list(json_patch(before, after))
     if not operations:
         return {"allowed": True}
     patch = base64.b64encode(json.dumps(operations, separators=(",", ":")).encode()).decode()
@@ -149,12 +150,13 @@ def validate(request: JsonObject, admission: Admission, siblings: Siblings, now:
 def _judge(request: JsonObject, admission: Admission, siblings: Siblings, now: datetime) -> Verdict:
     obj, old = request["object"], request.get("oldObject")
     others = _others(obj, request, admission, siblings)
+    parent = _parent(obj, request, admission, siblings)
     if request["operation"] == "CREATE":
-        return admission.validate(Review("CREATE", obj, None, others, now))
-    verdict = admission.validate(Review("UPDATE", obj, old, others, now))
+        return admission.validate(Review("CREATE", obj, None, others, now, parent))
+    verdict = admission.validate(Review("UPDATE", obj, old, others, now, parent))
     if not verdict.errors or old is None:
         return verdict
-    stored = admission.validate(Review("UPDATE", old, old, others, now))
+    stored = admission.validate(Review("UPDATE", old, old, others, now, parent))
     known = {_identity(error, old) for error in stored.errors}
     return Verdict(tuple(item for item in verdict.errors if _identity(item, obj) not in known), verdict.warnings)
 
@@ -163,6 +165,14 @@ def _others(obj: JsonObject, request: JsonObject, admission: Admission, siblings
     namespace, name = request.get("namespace", ""), request.get("name") or obj["metadata"].get("name", "")
     found = siblings(admission.kind.resource, namespace)
     return tuple([item for item in found if item["metadata"].get("name") != name])
+
+
+def _parent(obj: JsonObject, request: JsonObject, admission: Admission, siblings: Siblings) -> JsonObject | None:
+    named = admission.parent(obj) if admission.parent else None
+    if named is None:
+        return None
+    found = siblings(named[0], request.get("namespace", ""))
+    return next((item for item in found if item["metadata"].get("name") == named[1]), None)
 
 
 _POSITION = re.compile(r"\[\d+\]")

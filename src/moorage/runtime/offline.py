@@ -7,7 +7,6 @@ and asks nobody; the time is a value. Contract: spec/cli.md, `moorage lint`; dec
 from __future__ import annotations
 
 import copy
-import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -76,6 +75,15 @@ class _World:
             if stored_kind == kind and stored_key.namespace == key.namespace and stored_key != key
         )
 
+    def parent(self, admission: Admission, obj: JsonObject, namespace: str) -> JsonObject | None:
+        named = admission.parent(obj) if admission.parent else None
+        return self.stored.get((named[0].kind, Key(namespace, named[1]))) if named else None
+
+
+def kinds_in(objects: Iterable[JsonObject]) -> frozenset[str]:
+    """The kinds of our groups that these objects claim, known or not: whose admissions `lint` needs."""
+    return frozenset(obj["kind"] for obj in objects if _OURS.search(_type_of(obj)[0]))
+
 
 def lint(
     placed: Iterable[Placed],
@@ -95,7 +103,7 @@ def lint(
     world = _World()
     for obj in old:
         if admission := by_type.get(_type_of(obj)):
-            world.stored[(admission.kind.kind, _key(obj))] = _complete(admission, _with_defaults(obj))
+            world.stored[(admission.kind.kind, _key(obj))] = _complete(admission, _with_defaults(obj), None)
     findings: list[Finding] = []
     others: list[JsonObject] = []
     admitted: list[JsonObject] = []
@@ -144,8 +152,8 @@ def _admit(admission: Admission, obj: JsonObject, world: _World, now: datetime, 
     unknown = kind.structural.unknown(wanted)
     for path in unknown:
         report("error", path, "UnknownField", f'unknown field "{path}"{_nearest(path, kind.schema())}')
-    whole = _complete(admission, wanted)
     stored = world.stored.get((kind.kind, key))
+    whole = _complete(admission, wanted, stored)
     if stored is not None:
         whole["metadata"] = {**stored["metadata"], **whole["metadata"]}
     structure = kind.structural.validate(whole, stored)
@@ -157,7 +165,8 @@ def _admit(admission: Admission, obj: JsonObject, world: _World, now: datetime, 
         warnings += rules.warnings
     if not errors:
         operation: Literal["CREATE", "UPDATE"] = "CREATE" if stored is None else "UPDATE"
-        verdict = admission.validate(Review(operation, whole, stored, world.siblings(kind.kind, key), now))
+        siblings, parent = world.siblings(kind.kind, key), world.parent(admission, whole, key.namespace)
+        verdict = admission.validate(Review(operation, whole, stored, siblings, now, parent))
         errors += verdict.errors
         warnings += verdict.warnings
     for error in errors:
@@ -167,12 +176,12 @@ def _admit(admission: Admission, obj: JsonObject, world: _World, now: datetime, 
     return None if errors or unknown else whole
 
 
-def _complete(admission: Admission, obj: JsonObject) -> JsonObject:
+def _complete(admission: Admission, obj: JsonObject, old: JsonObject | None) -> JsonObject:
     """Defaults of the CRD, then of the webhook, then of the CRD again, as the API server runs them."""
     whole = copy.deepcopy(obj)
     admission.kind.structural.prune(whole)
     admission.kind.structural.default(whole)
-    whole = admission.default(whole)
+    whole = admission.complete(whole, old)
     admission.kind.structural.default(whole)
     return whole
 
@@ -205,7 +214,7 @@ def _name_errors(key: Key) -> list[FieldError]:
 
 def _unknown_kind(obj: JsonObject, admissions: Sequence[Admission]) -> str:
     known = [a.kind.kind for a in admissions]
-    close = difflib.get_close_matches(obj["kind"], known, n=1)
+    close = _close(obj["kind"], known)
     hint = f"did you mean {close[0]}?" if close else f"known kinds: {', '.join(known)}"
     return f"no kind {obj['kind']} in {obj['apiVersion']}; {hint}"
 
@@ -216,5 +225,11 @@ def _nearest(path: str, schema: JsonObject) -> str:
     for part in parents:
         node = node.get("properties", {}).get(re.sub(r"\[\d+\]$", "", part), {})
         node = node.get("items", node)
-    close = difflib.get_close_matches(last, list(node.get("properties") or ()), n=1, cutoff=0.6)
+    close = _close(last, list(node.get("properties") or ()))
     return f"; did you mean {close[0]}?" if close else ""
+
+
+def _close(word: str, known: list[str]) -> list[str]:
+    import difflib
+
+    return difflib.get_close_matches(word, known, n=1)

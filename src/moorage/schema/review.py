@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from moorage.core.meta import JsonObject
+from moorage.core.meta import JsonObject, ResourceType
 
 from .fielderror import FieldError
 from .kind import Kind
@@ -52,6 +52,7 @@ class Review:
         old: the stored object on UPDATE, else None.
         siblings: all other objects of the kind in the same namespace.
         now: the time of the question, aware.
+        parent: the object that `Admission.parent` names, None when it is not known here.
     """
 
     operation: Literal["CREATE", "UPDATE"]
@@ -59,6 +60,7 @@ class Review:
     old: JsonObject | None
     siblings: tuple[JsonObject, ...]
     now: datetime
+    parent: JsonObject | None = None
 
     @property
     def terminating(self) -> bool:
@@ -68,11 +70,23 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What a room exports as ADMISSION: `default` gives the completed object, `validate` the verdict."""
+    """What a room exports as ADMISSION: `default` gives the completed object, `validate` the verdict.
+
+    Args:
+        revise: the new object of an update without those stored values that an earlier `default` derived from what has changed since;
+            it runs before `default`. Takes the new object, which it leaves alone, and the stored one.
+        parent: type and name, in the same namespace, of the object of another kind that `validate` wants to see when it is known.
+    """
 
     kind: Kind[Any]
     default: Callable[[JsonObject], JsonObject]
     validate: Callable[[Review], Verdict]
+    revise: Callable[[JsonObject, JsonObject], JsonObject] | None = None
+    parent: Callable[[JsonObject], tuple[ResourceType, str] | None] | None = None
+
+    def complete(self, obj: JsonObject, old: JsonObject | None) -> JsonObject:
+        """What the mutating webhook makes of a new object; `old` is the stored one of an update."""
+        return self.default(self.revise(obj, old) if self.revise and old is not None else obj)
 
     @property
     def mutate_path(self) -> str:
