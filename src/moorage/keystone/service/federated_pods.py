@@ -78,7 +78,10 @@ _CONNECTS: Final = f"""\
 import socket
 link = socket.socket(socket.AF_UNIX)
 link.settimeout(5)
-link.connect("{SOCKET}")
+try:
+    link.connect("{SOCKET}")
+except OSError as error:
+    raise SystemExit(f"{SOCKET}: {{error.strerror or error}}")
 """
 _ASKS: Final = (
     _CONNECTS
@@ -97,11 +100,11 @@ _WAIT: Final = f'sleep "$1"; n=0; until [ -e {_DRAINED} ] || [ "$n" -ge "$2" ]; 
 """Keystone goes on until the sidecar has handed over its last request. A sidecar that cannot say so is waited for a while only."""
 _DRAIN: Final = (
     f'rm -f {_DRAINED}; sleep "$1"; kill -WINCH 1; '
-    'while [ "$(grep -lsx apache2 /proc/[0-9]*/comm | wc -l)" -gt 1 ]; do sleep 0.1; done; '
+    'while [ "$(grep -ls "(apache2) [^Z]" /proc/[0-9]*/stat | wc -l)" -gt 1 ]; do sleep 0.1; done; '
     f"touch {_DRAINED}"
 )
 """First nobody sends any more (endpoints drain), then Apache stops to listen and its workers finish. SIGTERM would cut them off, so
-the hook lasts as long as there are workers."""
+the hook lasts as long as there are workers; one that has ended (Z) waits for Apache's look of once a second, we do not."""
 
 
 def _wait(keystone: Keystone) -> list[str]:
