@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from moorage.cli.options import ContextOption, KubeconfigOption, NamespaceOption, Output, OutputOption
+from moorage.cli.printable import printable
 from moorage.cli.projected import digest
-from moorage.cli.server import Target, print_json, printable, with_client
+from moorage.cli.server import Target, print_json, with_client
 from moorage.core.meta import JsonObject, ResourceType
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from moorage.cli.options import Output, OutputOption
-from moorage.cli.server import printable
+from moorage.cli.printable import printable
 from moorage.core.errors import InputError
 
 
@@ -25,15 +25,14 @@ def command(
     Example:  moorage lint examples/keystone-ldap
     """
     from moorage.cli import manifests
-    from moorage.keystone import ADMISSIONS
-    from moorage.runtime.offline import lint, unreadable
+    from moorage.keystone import admissions_of
+    from moorage.runtime.offline import kinds_in, lint, unreadable
 
     try:
-        result = lint(
-            [(m.file, m.document, m.object) for m in manifests.read(paths)],
-            [m.object for m in manifests.read(old or ())],
-            ADMISSIONS,
-        )
+        placed = [(m.file, m.document, m.object) for m in manifests.read(paths)]
+        stored = [m.object for m in manifests.read(old or ())]
+        needed = kinds_in([*(obj for _, _, obj in placed), *stored])
+        result = lint(placed, stored, admissions_of(needed))
     except InputError as error:
         if output is Output.json:
             typer.echo(json.dumps(unreadable(str(error)), ensure_ascii=False))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from moorage.cli.printable import printable
 from moorage.core import conditions
 from moorage.core.durations import format_age
 from moorage.core.errors import InputError
@@ -153,14 +154,6 @@ async def states(client: Client, namespace: str) -> list[State]:
             continue
         found += [state_of(item) for item in listing.items]
     return found
-
-
-def printable(text: str) -> str:
-    """Text for a terminal: control characters and those that turn the direction of writing are shown as escapes."""
-    return "".join(char if char.isprintable() and char not in _TURNING else f"\\u{ord(char):04x}" for char in text)
-
-
-_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
 
 
 def print_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from moorage.cli.options import ContextOption, KubeconfigOption, NamespaceOption, Output, OutputOption
-from moorage.cli.server import Target, kind_named, print_json, printable, state_of, with_client
+from moorage.cli.printable import printable
+from moorage.cli.server import Target, kind_named, print_json, state_of, with_client
 from moorage.core import conditions
 from moorage.core.durations import parse_duration
 from moorage.core.errors import InputError, RefusedError

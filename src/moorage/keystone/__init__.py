@@ -6,6 +6,7 @@ stays quick.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,15 +19,34 @@ if TYPE_CHECKING:
     ROOMS: tuple[Room[Any, Any], ...]
     RULES: tuple[Access, ...]
 
-__all__ = ["ADMISSIONS", "KINDS", "ROOMS", "RULES"]
+_LAZY = ("ADMISSIONS", "KINDS", "ROOMS", "RULES")
+__all__ = ["ADMISSIONS", "KINDS", "ROOMS", "RULES", "admissions_of"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = {"KINDS": _kinds, "ADMISSIONS": _admissions, "ROOMS": _rooms, "RULES": _rules}[name]()
     globals()[name] = found
     return found
+
+
+def admissions_of(kinds: Collection[str]) -> tuple[Admission, ...]:
+    """The admissions of these kinds only, so that a caller does not load the others; all of them when one name is not ours."""
+    found: list[Admission] = []
+    for kind in sorted(kinds):
+        match kind:
+            case "Keystone":
+                from .service.admission import ADMISSION as SERVICE
+
+                found.append(SERVICE)
+            case "KeystoneIdentityBackend":
+                from .backend.admission import ADMISSION as BACKEND
+
+                found.append(BACKEND)
+            case _:
+                return _admissions()
+    return tuple(found)
 
 
 def _kinds() -> tuple[Kind[Any], ...]:

@@ -12,7 +12,8 @@ from typing import Any, Final
 from moorage.core.meta import JsonObject
 
 from .cel import Bindings, CelError, Program
-from .celtypes import typed_source
+from .celformat import with_formats
+from .celview import has_converted
 from .node import Node
 
 FIELD_STEP: Final = re.compile(r"\.([A-Za-z_][A-Za-z0-9_$-]*)|\['((?:[^'\\]|\\.)*)'\]")
@@ -94,13 +95,13 @@ def _compile(node: Node, rule: JsonObject, resource: bool) -> CompiledRule:
     with_old = without_old = sentence = sentence_of_new = None
     problem = ""
     try:
-        source = typed_source(node, text, resource=resource)
+        source = _typed_source(node, text, resource=resource)
         if uses_old:
             with_old = _program(source, old=True, optional=optional)
         if not uses_old or optional:
             without_old = _program(source, old=False, optional=optional)
         if sentence_source := str(rule.get("messageExpression") or "").strip():
-            typed = typed_source(node, sentence_source, resource=resource)
+            typed = _typed_source(node, sentence_source, resource=resource)
             sentence = _program(typed, old=uses_old, optional=optional)
             if not names_old(sentence_source):
                 sentence_of_new = _program(typed, old=False, optional=optional)
@@ -120,6 +121,16 @@ def _compile(node: Node, rule: JsonObject, resource: bool) -> CompiledRule:
         sentence_of_new=sentence_of_new,
         problem=problem,
     )
+
+
+def _typed_source(node: Node, source: str, *, resource: bool) -> str:
+    """The source as the engine takes it; types are looked at only where a value is converted."""
+    source = with_formats(source)
+    if not has_converted(node):
+        return source
+    from .celtypes import converted_source
+
+    return converted_source(node, source, resource=resource)
 
 
 def _program(source: str, *, old: bool, optional: bool) -> Program:

@@ -14,12 +14,11 @@ from typing import Final
 from .cel import CelError, Program
 from .celformat import with_formats
 from .celtree import Call, Expr, Ident, Loop, Other, Select, read_tree
-from .celview import escape
+from .celview import RUNTIME, escape
 from .formats import is_date_time, is_duration
 from .gopattern import is_pattern
 from .node import Node
 
-_RUNTIME: Final = {"date-time": "timestamp", "date": "timestamp", "duration": "duration", "byte": "__bytes"}
 _CHECKING: Final = {"string": "string", "boolean": "bool", "integer": "int", "number": "double"}
 _TEXT: Final = Node(type="string")
 _META: Final = Node(type="object", properties={"name": _TEXT, "generateName": _TEXT})
@@ -59,15 +58,12 @@ class _Walk:
     complaints: list[str] = field(default_factory=list)
 
 
-def typed_source(node: Node, source: str, *, resource: bool = False) -> str:
+def converted_source(node: Node, source: str, *, resource: bool = False) -> str:
     """The source with conversions of times, durations and bytes, which reach the engine as text.
 
     Raises:
         CelError: it does not compile.
     """
-    source = with_formats(source)
-    if not _has_converted(node):
-        return source
     walk = _Walk(source, checking=False)
     _walk_source(node, walk, resource=resource)
     return _inserted(source, walk.inserts)
@@ -92,17 +88,6 @@ def check_source(node: Node, source: str, *, resource: bool = False, optional_ol
     if complaints:
         raise CelError(complaints)
     return "bool"
-
-
-def _has_converted(node: Node, seen: frozenset[int] = frozenset()) -> bool:
-    """Whether a time, duration or bytes field stands anywhere below; remembered on the node."""
-    if id(node) in seen:
-        return False
-    if "converted" not in node.cache:
-        inner = seen | {id(node)}
-        here = node.type == "string" and node.format in _RUNTIME
-        node.cache["converted"] = here or any(_has_converted(child, inner) for child in node.children())
-    return bool(node.cache["converted"])
 
 
 def _walk_source(node: Node, walk: _Walk, *, resource: bool, optional_old: bool = False) -> None:
@@ -226,7 +211,7 @@ def _visit_loop(expr: Loop, scope: Mapping[str, _Known], walk: _Walk) -> _Known:
 
 def _convert(expr: Expr, node: Node, walk: _Walk) -> None:
     """Note a conversion around an expression of a scalar type."""
-    call = _RUNTIME.get(node.format, "") if node.type == "string" else ""
+    call = RUNTIME.get(node.format, "") if node.type == "string" else ""
     if walk.checking and not call and not node.nullable:
         call = _checking_call(node)
     if not call or (isinstance(expr, Select) and expr.test):
@@ -245,7 +230,7 @@ def _checking_call(node: Node) -> str:
     """The conversion that tells the checker a type; "" for what stays dynamic."""
     inner, kind = (node.items, "list") if node.type == "array" else (node.additional, "map")
     if node.type in ("array", "object"):
-        plain = inner is not None and not inner.nullable and inner.format not in _RUNTIME
+        plain = inner is not None and not inner.nullable and inner.format not in RUNTIME
         name = _CHECKING.get(inner.type, "") if inner is not None and plain else ""
         return f"__{kind}_{name}" if name and not node.properties else ""
     return _CHECKING.get(node.type, "")

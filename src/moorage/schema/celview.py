@@ -41,6 +41,8 @@ _RESERVED: Final = frozenset(
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARTS: Final = {".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _META: Final = ("name", "generateName")
+RUNTIME: Final = {"date-time": "timestamp", "date": "timestamp", "duration": "duration", "byte": "__bytes"}
+"""Formats of text that rules see as another type -> the conversion."""
 
 
 @lru_cache(maxsize=4096)
@@ -63,6 +65,17 @@ def is_plain(node: Node, seen: frozenset[int] = frozenset()) -> bool:
         changed = changed or any(escape(name) != name for name in node.properties)
         node.cache["raw"] = not changed and all(is_plain(child, inner) for child in node.children())
     return bool(node.cache["raw"])
+
+
+def has_converted(node: Node, seen: frozenset[int] = frozenset()) -> bool:
+    """Whether a time, duration or bytes field stands anywhere below; remembered on the node."""
+    if id(node) in seen:
+        return False
+    if "converted" not in node.cache:
+        inner = seen | {id(node)}
+        here = node.type == "string" and node.format in RUNTIME
+        node.cache["converted"] = here or any(has_converted(child, inner) for child in node.children())
+    return bool(node.cache["converted"])
 
 
 def view(node: Node, value: Any, *, resource: bool = False) -> Any:

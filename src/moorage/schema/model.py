@@ -4,8 +4,6 @@ Enters: class bodies of a room's `types.py`. Leaves: frozen pydantic models that
 which `crd.py` makes the CRD. It validates only what parsing needs; bounds and rules are the schema engine's work.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 

@@ -1,7 +1,5 @@
 """The reference to a Secret with fixed data keys."""
 
-from __future__ import annotations
-
 from moorage.schema.model import Model, field
 
 DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
