@@ -11,8 +11,7 @@ import pytest
 
 from moorage.core.meta import JsonObject
 from moorage.kube.resources import PODS, PVCS, SECRETS
-from moorage.node.pods import container as containers
-from moorage.node.pods import stage
+from moorage.node.pods import launch, stage
 from moorage.node.pods.folders import give, make_below
 from moorage.node.pods.source import Source
 from moorage.node.pods.users import FIRST_OF_NAMESPACES, FIRST_OF_PODS, user_of
@@ -95,6 +94,27 @@ async def test_a_pod_makes_no_further_user_namespace(machine: Machine) -> None:
     await machine.client.create(PODS, pod("deeper", PYTHON, "-c", script, restartPolicy="Never"))
     await machine.until(PODS, "deeper", phase("Succeeded"))
     assert machine.log("deeper") == ["-1"]
+
+
+async def test_volumes_of_secrets_are_closed_to_the_world_and_open_to_the_pod(machine: Machine) -> None:
+    """S16: Keystone warned that its key repository is world readable."""
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}}
+    await machine.client.create(SECRETS, {**secret, "stringData": {"k": "v"}})
+    script = "import os; print(oct(os.stat('/s').st_mode & 0o7777), os.listdir('/s/..data'), open('/s/k').read(), os.access('/s', os.R_OK))"
+    volumes = [{"name": "s", "secret": {"secretName": "s", "items": [{"key": "k", "path": "k"}]}}]
+    wanted = pod(
+        "reads",
+        PYTHON,
+        "-c",
+        script,
+        restartPolicy="Never",
+        volumes=volumes,
+        securityContext={"runAsUser": 42424, "runAsGroup": 42424},
+        container={"volumeMounts": [{"name": "s", "mountPath": "/s"}]},
+    )
+    await machine.client.create(PODS, wanted)
+    await machine.until(PODS, "reads", phase("Succeeded"))
+    assert machine.log("reads") == ["0o750 ['k'] v True"]
 
 
 @as_root
@@ -246,8 +266,8 @@ async def test_a_source_that_became_a_link_after_it_was_checked_is_not_bound(tmp
     """The race of a subPath: checked by the node, swapped by the pod, opened by root."""
     (tmp_path / "swapped").symlink_to("/root")
     bound = ["--unshare-user", "--ro-bind", Source("/usr"), "/usr", "--ro-bind", Source(tmp_path / "swapped"), "/x"]
-    what = containers.Start(bound, ["/usr/bin/true"], {}, (1, 1), tmp_path / "log", user=FIRST_OF_PODS)
-    run = await containers.start(tmp_path / "run", what)
+    what = launch.Start(bound, ["/usr/bin/true"], {}, (1, 1), tmp_path / "log", user=FIRST_OF_PODS)
+    run = await launch.start(tmp_path / "run", what)
     await run.ended.wait()
     assert run.exit is not None
     assert run.exit.start_error == f"{tmp_path}/swapped: has become a link"

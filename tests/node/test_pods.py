@@ -75,6 +75,32 @@ async def test_a_secret_in_the_environment_is_in_no_process_list(machine: Machin
     assert b"hunter2-unseen" not in _all_command_lines()
 
 
+async def test_a_secret_in_the_environment_or_in_an_argument_is_never_on_the_disk(machine: Machine) -> None:
+    """S17: the bootstrap password stayed in the folder of the finished pod. A node that takes over still knows it, for probes."""
+    await machine.client.create(SECRETS, _object("Secret", "s", stringData={"password": "hunter2-unseen"}))
+    env = [{"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "s", "key": "password"}}}]
+    asked = machine.data.parent / "asked"
+    asked.write_text("hunter2-unseen")
+    probe = {"exec": {"command": ["/bin/sh", "-c", 'test "$PASSWORD" = "$(cat /asked)"']}, "failureThreshold": 1}
+    mounts = {"volumeMounts": [{"name": "asked", "mountPath": "/asked"}]}
+    told = {"env": env, "readinessProbe": {**probe, "periodSeconds": 1}, **mounts}
+    volumes = {"volumes": [{"name": "asked", "hostPath": {"path": str(asked)}}]}
+    await machine.stop()
+    await machine.start(leave_pods=True)
+    await machine.client.create(PODS, pod("keeps", PYTHON, "-c", FOREVER, "$(PASSWORD)", container=told, **volumes))
+    await machine.client.create(PODS, pod("ends", "/bin/true", restartPolicy="Never", container={"env": env}))
+    await machine.until(PODS, "keeps", is_ready)
+    await machine.until(PODS, "ends", phase("Succeeded"))
+    await machine.stop()
+    await machine.start()
+    asked.write_text("another")
+    await machine.until(PODS, "keeps", lambda found: not is_ready(found))
+    asked.write_text("hunter2-unseen")
+    await machine.until(PODS, "keeps", is_ready)
+    files = [path for path in (machine.data / "node").rglob("*") if path.is_file()]
+    assert not [path for path in files if b"hunter2-unseen" in path.read_bytes()]
+
+
 async def test_a_missing_secret_holds_the_pod_back_and_its_arrival_starts_it(machine: Machine) -> None:
     env = [{"name": "P", "valueFrom": {"secretKeyRef": {"name": "late", "key": "p"}}}]
     await machine.client.create(PODS, pod("waits", PYTHON, "-c", FOREVER, container={"env": env}))

@@ -142,6 +142,28 @@ async def test_a_supervisor_that_is_killed_takes_its_container_along(machine: Ma
     await eventually(lambda: _dead(state))
 
 
+async def test_pods_start_by_the_supervisor_that_the_node_took_along_when_it_started(machine: Machine) -> None:
+    """S21: an upgrade in place changed it under a running machine, and no new pod started any more."""
+    await machine.client.create(PODS, pod("any", PYTHON, "-c", FOREVER))
+    found = await machine.until(PODS, "any", is_ready)
+    folder = machine.data / "node" / "pods" / found["metadata"]["uid"] / "containers" / "main" / "0"
+    state = json.loads((folder / "state.json").read_text())
+    assert _words(state["shim"])[3] == str(machine.data / "node" / "supervisor" / "shim.py")
+
+
+def _words(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+
+
+async def test_a_supervisor_that_cannot_even_start_is_told_by_its_last_words(machine: Machine) -> None:
+    """S21: exit 137 without a message, and nobody knew why."""
+    (machine.data / "node" / "supervisor" / "shim.py").write_text("raise SystemExit('an odd supervisor')")
+    await machine.client.create(PODS, pod("odd", PYTHON, "-c", FOREVER, restartPolicy="Never"))
+    found = await machine.until(PODS, "odd", phase("Failed"))
+    ended = found["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert ended["message"] == "the supervisor ended: an odd supervisor"
+
+
 async def _dead(state: dict[str, int]) -> bool:
     return not alive(state["pid"], state["ticks"])
 

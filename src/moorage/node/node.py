@@ -32,6 +32,7 @@ from moorage.node.network.names import lookup
 from moorage.node.network.traffic import Traffic
 from moorage.node.options import HOST_IMAGE, NodeOptions
 from moorage.node.pods.host import Host
+from moorage.node.pods.launch import install
 from moorage.node.pods.orphans import end_orphans
 from moorage.node.pods.worker import Worker
 
@@ -75,7 +76,10 @@ class Node:
         pool = claim(POD_NETWORK, self._data / "node" / "addresses")
         recipes = (*self.options.recipes, HOST_IMAGE)
         images = ImageStore(recipes, self.options.cache, self.options.say, self.wake_all)
-        self._host = Host(self.api, images, pool, Cgroups.detect(), self.options, self._data, self.traffic.lines)
+        supervisor = install(self._data / "node" / "supervisor")
+        self._host = Host(
+            self.api, images, pool, Cgroups.detect(), self.options, self._data, self.traffic.lines, supervisor
+        )
         watching = asyncio.create_task(self.api.run())
         controllers: asyncio.Task[None] | None = None
         try:

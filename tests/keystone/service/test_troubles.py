@@ -45,9 +45,9 @@ def test_the_last_line_of_the_newest_pod_speaks_for_each_job_and_for_the_api() -
 
 
 def test_pods_that_work_or_wait_in_the_ordinary_way_say_nothing() -> None:
-    """Ready, ended well, ending, starting; but a missing image is told."""
+    """Ready, ended well, ending, starting; but a missing image and a mount of something missing are told."""
     ready = [{"type": "Ready", "status": "True"}]
-    creating = {"state": {"waiting": {"reason": "ContainerCreating", "message": "x"}}}
+    creating = {"state": {"waiting": {"reason": "ContainerCreating"}}}
     ending = pod("2026-01-01", phase="Failed", containerStatuses=[{"state": ENDED}])
     ending["metadata"]["deletionTimestamp"] = "2026-01-01"
     quiet = [
@@ -59,6 +59,9 @@ def test_pods_that_work_or_wait_in_the_ordinary_way_say_nothing() -> None:
     assert troubles(quiet, []) == {}
     missing = {"state": {"waiting": {"reason": "ImageNotFound", "message": "no recipe"}}}
     assert troubles([pod("2026-01-01", containerStatuses=[missing])], []) == {API: "ImageNotFound: no recipe"}
+    unmounted = {"state": {"waiting": {"reason": "ContainerCreating", "message": 'secret "tls" not found'}}}
+    found = troubles([pod("2026-01-01", containerStatuses=[unmounted])], [])
+    assert found == {API: 'FailedMount: secret "tls" not found'}
 
 
 @pytest.mark.parametrize("kind", ["Failed", "Running"])

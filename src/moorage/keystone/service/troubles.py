@@ -14,7 +14,9 @@ from moorage.keystone.identity_errors import clean
 API: Final = ""
 """Stands for the API pods where others are called by the name of their Job."""
 _JOB: Final = "batch.kubernetes.io/job-name"
-_ORDINARY: Final = frozenset({"ContainerCreating", "PodInitializing", "CrashLoopBackOff"})
+_ORDINARY: Final = frozenset({"PodInitializing", "CrashLoopBackOff"})
+_CREATING: Final = "ContainerCreating"
+"""Says something only when a volume cannot be mounted."""
 
 
 def troubles(pods: Iterable[JsonObject], secrets: Iterable[str]) -> dict[str, str]:
@@ -45,4 +47,4 @@ def _said(pod: JsonObject) -> Iterator[str]:
     for item in states:
         waiting = (item.get("state") or {}).get("waiting") or {}
         if waiting.get("message") and waiting.get("reason") not in _ORDINARY:
-            yield f"{waiting['reason']}: {waiting['message']}"
+            yield f"{'FailedMount' if waiting['reason'] == _CREATING else waiting['reason']}: {waiting['message']}"

@@ -32,6 +32,7 @@ class Host:
     options: NodeOptions
     data: Path
     service_lines: Callable[[], str]
+    supervisor: Path
 
     def pod_folder(self, uid: str) -> Path:
         """State of one pod; mode 0700, since volumes may hold secrets."""

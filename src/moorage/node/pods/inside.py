@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moorage.node.pods import entering
-from moorage.node.pods.container import Run, StartError, alive
+from moorage.node.pods.container import Run, alive
+from moorage.node.pods.launch import StartError
 
 _ENTERING = Path(entering.__file__)
 _OUTPUT_LIMIT = 10 * 1024

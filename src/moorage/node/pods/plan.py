@@ -15,9 +15,9 @@ from pathlib import Path
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject
 from moorage.node.images.rootfs import RootFs
-from moorage.node.pods.container import Start
 from moorage.node.pods.environment import Facts, Missing, command, environment, expand
 from moorage.node.pods.folders import make_below
+from moorage.node.pods.launch import Start
 from moorage.node.pods.sandbox import Box, Mount, arguments, nested
 from moorage.node.pods.volumes import Place
 

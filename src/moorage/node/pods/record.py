@@ -149,7 +149,9 @@ def _terminated(folder: Path, container: JsonObject) -> JsonObject:
     ended, running = read_exit(folder), read_running(folder)
     if ended is None:
         started = _seconds_of(running.started_at) if running else None
-        return {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": started}}
+        lost = {"exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": started}
+        said = _last_line(folder / "shim.log")
+        return {"terminated": {**lost, "message": f"the supervisor ended: {said}"} if said else lost}
     state: JsonObject = {
         "exitCode": _START_ERROR if ended.start_error else ended.code,
         "reason": _reason(ended),
@@ -184,6 +186,14 @@ def _message(folder: Path, container: JsonObject, ended: Exit) -> str:
     if text or not fallback or ended.code == 0:
         return text
     return _log_end(folder)
+
+
+def _last_line(path: Path) -> str:
+    try:
+        lines = path.read_bytes()[-_MESSAGE_LIMIT:].decode(errors="replace").split("\n")
+    except OSError:
+        return ""
+    return next((line for line in reversed(lines) if line.strip()), "")
 
 
 def _log_end(folder: Path) -> str:

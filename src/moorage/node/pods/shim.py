@@ -1,7 +1,7 @@
 """The supervisor of one container: a small process of its own, so that a container outlives a restart of the node.
 
-Enters: argv[1], the container's folder, with `spec.json`; a pipe (fd 3) on which the start is told; the lock on
-`lock` (fd 4), taken already. Leaves, in that folder: `state.json` while it runs, `exit.json` when it ended, and the log.
+Enters: argv[1], the container's folder; a pipe (fd 3) on which the start is told; the lock on `lock` (fd 4), taken already; what to start
+(fd 5, a file in memory: it may hold secrets, and a later node reads it there through /proc). Leaves, in that folder: `state.json` while it runs, `exit.json` when it ended, and the log.
 The lock lasts as long as it lives: who finds it free knows that nothing runs, whatever became of process numbers. It must not import anything of ours:
 it runs by `python -I -S`, with the standard library only.
 """
@@ -26,6 +26,7 @@ _LINE_LIMIT = 16384
 _ERROR_LIMIT = 1024
 READY_FD = 3
 LOCK_FD = 4
+SPEC_FD = 5
 
 
 def now() -> str:
@@ -117,7 +118,8 @@ class Supervisor:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        with open(os.path.join(folder, "spec.json")) as spec:
+        with open(SPEC_FD, closefd=False) as spec:
+            spec.seek(0)
             self.spec = json.load(spec)
         log = self.spec["log"]
         self.log = Log(log["path"], log["limit"], log["keep"])
@@ -259,7 +261,7 @@ def main() -> None:
     folder = sys.argv[1]
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _unmoved)
-    for descriptor in (READY_FD, LOCK_FD):
+    for descriptor in (READY_FD, LOCK_FD, SPEC_FD):
         os.set_inheritable(descriptor, False)
     Supervisor(folder).run()
 

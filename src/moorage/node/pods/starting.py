@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from moorage.core.errors import InputError
 from moorage.node.images.rootfs import RootFs
 from moorage.node.images.store import Pending
-from moorage.node.pods import container as containers
-from moorage.node.pods import status
+from moorage.node.pods import launch, status
 from moorage.node.pods.environment import Missing
 from moorage.node.pods.plan import RunAsRoot, Setting, start_of, working_directory
 
@@ -44,10 +43,10 @@ async def start_container(worker: Worker, record: Record) -> None:
         _not_startable(worker, record, error)
         return
     _drop_old_logs(worker, record)
-    starting = asyncio.ensure_future(containers.start(run, what, working_directory(record.container, rootfs)))
+    starting = asyncio.ensure_future(launch.start(run, what, working_directory(record.container, rootfs)))
     try:
         record.run = await asyncio.shield(starting)
-    except containers.StartError as error:
+    except launch.StartError as error:
         _not_startable(worker, record, error)
         return
     except asyncio.CancelledError:
@@ -58,13 +57,14 @@ async def start_container(worker: Worker, record: Record) -> None:
     worker.watch(record)
 
 
-def _what(worker: Worker, record: Record, rootfs: RootFs, run: Path) -> containers.Start:
+def _what(worker: Worker, record: Record, rootfs: RootFs, run: Path) -> launch.Start:
     run.mkdir(parents=True, mode=0o700)
     setting = Setting(worker.host.facts(worker.pod, worker.pod_ip), worker.places, worker.folder / "etc", worker.user)
     log = worker.host.log(worker.pod, record.name, record.attempt)
     limits = (record.container.get("resources") or {}).get("limits") or {}
     what = start_of(record.container, setting, rootfs, run, log)
-    return replace(what, cgroup=worker.host.cgroups.make(worker.uid, record.name, limits))
+    cgroup = worker.host.cgroups.make(worker.uid, record.name, limits)
+    return replace(what, cgroup=cgroup, supervisor=worker.host.supervisor)
 
 
 def _image(worker: Worker, record: Record) -> RootFs | None:
@@ -79,7 +79,7 @@ def _image(worker: Worker, record: Record) -> RootFs | None:
     return found.rootfs
 
 
-def _not_startable(worker: Worker, record: Record, error: InputError | containers.StartError) -> None:
+def _not_startable(worker: Worker, record: Record, error: InputError | launch.StartError) -> None:
     """A container that cannot be made from what is declared, or on this machine: no run, no restart; tried again."""
     shutil.rmtree(record.run_folder, ignore_errors=True)
     record.attempt -= 1

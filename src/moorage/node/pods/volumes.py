@@ -140,7 +140,7 @@ def write(place: Path, files: Payload, owner: int | None = None) -> bool:
     shutil.rmtree(fresh, ignore_errors=True)
     for folder in (place, fresh):
         folder.mkdir(exist_ok=True)
-        folder.chmod(0o755)
+        _close(folder, owner)
     for name, item in files.items():
         _write_file(fresh / name, item, owner)
     draft = place / "..data.new"
@@ -153,10 +153,17 @@ def write(place: Path, files: Payload, owner: int | None = None) -> bool:
     return True
 
 
+def _close(folder: Path, owner: int | None) -> None:
+    """Read by the pod's user and nobody else: programs that look (Keystone at its keys) warn of folders that are open to the world."""
+    if owner is not None:
+        os.chown(folder, -1, owner)
+    folder.chmod(0o750)
+
+
 def _write_file(path: Path, item: Content, owner: int | None) -> None:
     if not path.parent.exists():
         path.parent.mkdir(parents=True)
-        path.parent.chmod(0o755)
+        _close(path.parent, owner)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "wb") as out:
         out.write(item.data)
