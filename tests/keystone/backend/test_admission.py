@@ -25,17 +25,19 @@ from . import folders
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
 
 
-def complete(obj: dict[str, Any]) -> dict[str, Any]:
+def complete(obj: dict[str, Any], old: dict[str, Any] | None = None) -> dict[str, Any]:
     """An object as the server holds it before it is validated."""
     whole = copy.deepcopy(obj)
     KIND.structural.prune(whole)
     KIND.structural.default(whole)
-    whole = default(whole)
+    whole = ADMISSION.complete(whole, old)
     KIND.structural.default(whole)
     return whole
 
 
-def admit(obj: Any, old: Any = None, siblings: tuple[Any, ...] = ()) -> tuple[str, list[FieldError], list[str]]:
+def admit(
+    obj: Any, old: Any = None, siblings: tuple[Any, ...] = (), parent: Any = None
+) -> tuple[str, list[FieldError], list[str]]:
     """The layer that refused ("" when none did), its complaints, and all warnings."""
     structure = KIND.structural.validate(obj, old)
     if structure.errors:
@@ -43,7 +45,7 @@ def admit(obj: Any, old: Any = None, siblings: tuple[Any, ...] = ()) -> tuple[st
     rules = KIND.structural.validate_rules(obj, old)
     if rules.errors:
         return "rules", list(rules.errors), list(rules.warnings)
-    verdict = validate(Review("UPDATE" if old else "CREATE", obj, old, siblings, NOW))
+    verdict = validate(Review("UPDATE" if old else "CREATE", obj, old, siblings, NOW, parent))
     return "webhook" if verdict.errors else "", list(verdict.errors), list(verdict.warnings)
 
 
@@ -53,7 +55,7 @@ def test_a_case_is_admitted_or_refused_as_written(folder: Path, update_cases: bo
     case = folders.given(folder)
     old = complete(case["old"]) if "old" in case else None
     siblings = tuple(complete(item) for item in case.get("siblings", ()))
-    layer, errors, warnings = admit(complete(case["object"]), old, siblings)
+    layer, errors, warnings = admit(complete(case["object"], old), old, siblings, case.get("parent"))
     if case["asserts"]:
         assert any(case["asserts"] in error.message for error in errors), [error.message for error in errors]
     else:

@@ -11,18 +11,20 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import pydantic
 
-from moorage.core.meta import JsonObject
+from moorage.core.meta import JsonObject, ResourceType
 from moorage.schema.fielderror import FieldError, forbidden, internal, invalid, required
 from moorage.schema.review import Admission, Review, Verdict, verdict
 
 from . import ldap, mapping, oidc, saml, siblings
 from .finding import Finding, control_characters
-from .render import UNSUPPORTED
-from .types import KIND, Spec
+from .types import GROUP, KIND, VERSION, Spec
 
+_KEYSTONES: Final = ResourceType(GROUP, VERSION, "Keystone", "keystones")
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _INDEX: Final = re.compile(r"\[\d+\]")
 
 
@@ -42,6 +44,31 @@ def default(obj: JsonObject) -> JsonObject:
             block["identityProviderName"] = name
     _derive_metadata_url(spec.get("oidc"))
     return done
+
+
+def revise(obj: JsonObject, old: JsonObject) -> JsonObject:
+    """The new object without a metadata URL that was derived from the stored issuer, when the issuer changes or endpoints come.
+
+    A merge patch, or an apply by somebody who never wrote the URL, keeps it, though nobody wants it (spec/keystone.md 2.3).
+    """
+    new, stored = _oidc_block(obj), _oidc_block(old)
+    url, issuer = stored.get("providerMetadataURL"), stored.get("issuer")
+    is_derived = isinstance(issuer, str) and url == oidc.metadata_url(issuer)
+    if (
+        not is_derived
+        or new.get("providerMetadataURL") != url
+        or (new.get("issuer") == issuer and not new.get("endpoints"))
+    ):
+        return obj
+    done = copy.deepcopy(obj)
+    del done["spec"]["oidc"]["providerMetadataURL"]
+    return done
+
+
+def _oidc_block(obj: JsonObject) -> JsonObject:
+    spec = obj.get("spec")
+    block = spec.get("oidc") if isinstance(spec, dict) else None
+    return block if isinstance(block, dict) else {}
 
 
 def _derive_metadata_url(block: Any) -> None:
@@ -84,15 +111,14 @@ def _findings(obj: JsonObject, review: Review) -> Iterator[Finding]:
         ldap.check(backend.spec),
         oidc.check(backend, creating=review.operation == "CREATE"),
         saml.check(backend),
+        _reach(backend.spec, review.parent),
         mapping.check(backend.spec),
         siblings.check(backend, siblings.others(obj, review.siblings)),
     )
 
 
 def _shape(spec: Spec) -> Iterator[Finding]:
-    """What the CRD's own rules say, for servers where they did not run; and a type that is declared but not attached yet."""
-    if spec.type != "LDAP":
-        yield f"spec.type: {UNSUPPORTED}; a backend of type {spec.type} is kept and stays not ready (UnsupportedType)"
+    """What the CRD's own rules say, for servers where they did not run."""
     if not spec.keystone_ref.name:
         yield required("spec.keystoneRef.name")
     if not spec.domain.name:
@@ -109,6 +135,24 @@ def _shape(spec: Spec) -> Iterator[Finding]:
         yield forbidden("spec.extraOptions", "extraOptions are only supported on type LDAP")
 
 
+def _reach(spec: Spec, keystone: JsonObject | None) -> Iterator[str]:
+    """SAML logins need https at Keystone's public address: browsers drop the cookie otherwise (decisions, Keystone 21)."""
+    if spec.type != "SAML" or keystone is None:
+        return
+    bootstrap = keystone["spec"].get("bootstrap") or {}
+    base = urlsplit(bootstrap.get("publicEndpoint") or "http://")
+    if base.scheme != "https" and base.hostname not in _LOOPBACK:
+        name = keystone["metadata"]["name"]
+        yield f"spec.type: SAML logins need https: set bootstrap.publicEndpoint of Keystone {name} to its https:// address"
+
+
+def _keystone_of(obj: JsonObject) -> tuple[ResourceType, str] | None:
+    spec = obj.get("spec")
+    reference = spec.get("keystoneRef") if isinstance(spec, dict) else None
+    name = reference.get("name") if isinstance(reference, dict) else None
+    return (_KEYSTONES, name) if isinstance(name, str) and name else None
+
+
 def _union(spec: Spec) -> Iterator[FieldError]:
     if (spec.type == "LDAP") != (spec.ldap is not None):
         yield invalid("spec", spec.type, "exactly one backend block matching spec.type is required")
@@ -118,4 +162,4 @@ def _union(spec: Spec) -> Iterator[FieldError]:
         yield invalid("spec", spec.type, "type SAML requires spec.saml, other types forbid it")
 
 
-ADMISSION: Final = Admission(KIND, default, validate)
+ADMISSION: Final = Admission(KIND, default, validate, revise, _keystone_of)

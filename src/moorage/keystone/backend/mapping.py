@@ -1,49 +1,62 @@
 """Mapping rules and federation groups: what makes them unusable, seen without a login.
 
-Enters: declared rules and groups. Leaves: complaints. Source: seed 000, MappingRuleSpec and FederationGroupSpec;
-spec/keystone.md 2.4; decisions, Keystone 14 and Admission 2.
+Enters: declared rules and groups. Leaves: complaints. What merely cannot work in practice is a warning and stands in `mapping_doubts`.
+Source: seed 000, MappingRuleSpec and FederationGroupSpec; spec/keystone.md 2.4; decisions, Keystone 14 and Admission 2.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from moorage.schema.fielderror import FieldError, duplicate, invalid, required
+from moorage.schema.model import Model
 
-from .finding import Finding
+from .finding import Finding, control_characters
+from .mapping_doubts import doubts
+from .mapping_match import NotAPattern, compiled
 from .types import Spec
-from .types_federation import FederationGroup, MappingGroup, MappingLocal, MappingRemote, MappingRule
+from .types_federation import (
+    FederationGroup,
+    MappingDomain,
+    MappingGroup,
+    MappingLocal,
+    MappingRemote,
+    MappingRule,
+    MappingUser,
+)
 
 _REMOTE_TYPE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _PLACEHOLDER: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_ANCHORED: Final = re.compile(r"(\(\?[aimsux]+\))?(\^|\\A).*(\$|\\Z)", re.DOTALL)
 
 
 def check(spec: Spec) -> Iterator[Finding]:
     """All complaints about spec.mappings and spec.groups."""
     for index, rule in enumerate(spec.mappings or ()):
-        yield from _check_rule(f"spec.mappings[{index}]", rule)
+        yield from _check_rule(f"spec.mappings[{index}]", index, rule)
     names = [group.name for group in spec.groups or ()]
     for index, group in enumerate(spec.groups or ()):
         if group.name in names[:index]:
             yield duplicate(f"spec.groups[{index}].name", group.name)
         yield from _check_group(f"spec.groups[{index}]", group)
+    yield from doubts(spec)
 
 
-def _check_rule(path: str, rule: MappingRule) -> Iterator[Finding]:
+def _check_rule(path: str, number: int, rule: MappingRule) -> Iterator[Finding]:
     if not rule.local:
         yield required(f"{path}.local", "a mapping rule needs at least one local entry")
     if not rule.remote:
         yield required(f"{path}.remote", "a mapping rule needs at least one remote entry")
     for index, remote in enumerate(rule.remote):
         yield from _check_remote(f"{path}.remote[{index}]", remote)
-    usable = sum(not (remote.any_one_of or remote.not_any_of) for remote in rule.remote)
+    silent = [index for index, remote in enumerate(rule.remote) if remote.any_one_of or remote.not_any_of]
     for index, local in enumerate(rule.local):
         where = f"{path}.local[{index}]"
         yield from _check_local(where, local)
-        for field, text in _texts(local):
-            yield from _check_placeholders(f"{where}.{field}", text, usable)
+        for field, text in _texts(where, local):
+            yield from _check_placeholders(field, text, number, len(rule.remote) - len(silent), silent)
 
 
 def _check_remote(path: str, remote: MappingRemote) -> Iterator[Finding]:
@@ -69,47 +82,82 @@ def _check_regex(path: str, remote: MappingRemote) -> Iterator[Finding]:
     for index, pattern in enumerate(patterns or ()):
         where = f"{path}.{field}[{index}]"
         try:
-            re.compile(pattern)
-        except re.error as error:
+            compiled(pattern)
+        except NotAPattern as error:
             yield invalid(where, pattern, f"is not a regular expression: {error}")
             continue
-        if not (pattern.startswith("^") and pattern.endswith("$")):
+        if not _is_anchored(pattern):
             yield f"{where}: the expression is not anchored with ^ and $, so it matches any value that contains it"
+
+
+def _is_anchored(pattern: str) -> bool:
+    """Whether every match is the whole value, as far as the look of the expression says."""
+    return bool(_ANCHORED.fullmatch(pattern)) and not pattern.endswith("\\$") and not _has_open_choice(pattern)
+
+
+def _has_open_choice(pattern: str) -> bool:
+    """Whether a `|` outside of groups and classes lets one anchor stand for one choice only."""
+    depth, plain = 0, re.sub(r"\\.|\[\^?\]?[^\]]*\]", "", pattern, flags=re.DOTALL)
+    for char in plain:
+        depth += (char == "(") - (char == ")")
+        if char == "|" and depth == 0:
+            return True
+    return False
 
 
 def _check_local(path: str, local: MappingLocal) -> Iterator[FieldError]:
     if local.group and not _is_one(local.group):
         yield invalid(f"{path}.group", local.group.name or "", "exactly one of id, or name with domain, must be set")
-    if local.groups and not local.domain:
-        yield required(f"{path}.domain", "groups needs the domain of the groups")
+    if local.groups is not None and not _names(local.domain):
+        yield required(f"{path}.domain", "groups needs the id or the name of the groups' domain")
+    if local.user:
+        yield from _check_user(f"{path}.user", local.user)
+
+
+def _check_user(path: str, user: MappingUser) -> Iterator[FieldError]:
+    if user.domain is not None and not _names(user.domain):
+        yield invalid(f"{path}.domain", "", "must hold an id or a name: Keystone fails at each login otherwise")
+
+
+def _names(domain: MappingDomain | None) -> bool:
+    return domain is not None and bool(domain.id or domain.name)
 
 
 def _is_one(group: MappingGroup) -> bool:
-    by_name = bool(group.name) and group.domain is not None and bool(group.domain.id or group.domain.name)
-    return bool(group.id) != by_name and not (group.id and (group.name or group.domain))
+    by_name = bool(group.name) and _names(group.domain)
+    return bool(group.id) != by_name and not (group.id and (group.name is not None or group.domain is not None))
 
 
-def _texts(local: MappingLocal) -> Iterator[tuple[str, str]]:
-    user, group = local.user, local.group
-    candidates = {
-        "user.id": user and user.id, "user.name": user and user.name, "user.email": user and user.email,
-        "group.id": group and group.id, "group.name": group and group.name,
-        "groups": local.groups, "groupIds": local.group_ids,
-    }  # fmt: skip
-    yield from ((field, text) for field, text in candidates.items() if text)
-    for index, project in enumerate(local.projects or ()):
-        yield f"projects[{index}].name", project.name
+def _texts(path: str, node: Any) -> Iterator[tuple[str, str]]:
+    """Every text of a local entry with its path: Keystone replaces placeholders in all of them."""
+    if isinstance(node, Model):
+        for name, info in type(node).model_fields.items():
+            yield from _texts(f"{path}.{info.alias or name}", getattr(node, name))
+    elif isinstance(node, tuple):
+        for index, child in enumerate(node):
+            yield from _texts(f"{path}[{index}]", child)
+    elif isinstance(node, str):
+        yield path, node
 
 
-def _check_placeholders(path: str, text: str, usable: int) -> Iterator[Finding]:
+def _check_placeholders(path: str, text: str, number: int, usable: int, silent: list[int]) -> Iterator[Finding]:
+    yield from control_characters(path, text)
     for found in _PLACEHOLDER.finditer(text):
         if found[0] in ("{{", "}}"):
             continue
         if not (found[1] or "").isascii() or not (found[1] or "").isdigit():
             yield invalid(path, text, "a placeholder is {<digits>}; write {{ and }} for literal braces")
             return
-        if int(found[1]) >= usable:
-            yield f"{path}: {found[0]} is beyond the {usable} remote entries that give values, so logins fail"
+        if len(found[1]) > 4 or int(found[1]) >= usable:
+            yield f"{path}: {found[0]} is out of range: rule {number} gives {_count(usable, silent)}; each login that it matches fails"
+
+
+def _count(usable: int, silent: list[int]) -> str:
+    values = (
+        "no value" if not usable else "1 value, {0}" if usable == 1 else f"{usable} values, {{0}} to {{{usable - 1}}}"
+    )
+    places = ", ".join(f"remote[{index}]" for index in silent)
+    return values + (f" (anyOneOf and notAnyOf give none: {places})" if silent else "")
 
 
 def _check_group(path: str, group: FederationGroup) -> Iterator[FieldError]:

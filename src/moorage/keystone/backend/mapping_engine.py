@@ -8,7 +8,6 @@ RuleProcessor answers; the suite holds both against each other. Source: spec/key
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
@@ -211,13 +210,3 @@ def _listed(text: str) -> list[Any]:
     except (TypeError, MemoryError, RecursionError) as error:
         raise _Stop("Unusable", 500, f"{text!r} cannot be read as a list") from error
     return found if isinstance(found, list) else [text]
-
-
-_PLACEHOLDER: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
-
-
-def placeholders(text: str) -> Iterator[str | None]:
-    """What stands between the braces of each placeholder; None for a brace without partner."""
-    for found in _PLACEHOLDER.finditer(text):
-        if found[0] not in ("{{", "}}"):
-            yield found[1]

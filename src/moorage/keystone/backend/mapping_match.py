@@ -7,8 +7,10 @@ Source: spec/keystone.md 3.2; what Keystone 30's RuleProcessor answers.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from moorage.core.meta import JsonObject
@@ -16,6 +18,25 @@ from moorage.core.meta import JsonObject
 Values: TypeAlias = list[str]
 _CONDITIONS: Final = ("any_one_of", "not_any_of")
 _FILTERS: Final = ("blacklist", "whitelist")
+
+
+class NotAPattern(Exception):
+    """A text is no regular expression; the sentence says why."""
+
+
+@lru_cache(maxsize=1024)
+def compiled(pattern: str) -> re.Pattern[str]:
+    """A regular expression as Keystone's Python reads it.
+
+    Raises:
+        NotAPattern: it cannot be read.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's hints on style are no business of who logs in
+            return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise NotAPattern(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +70,7 @@ def look(index: int, entry: JsonObject, asserted: Values | None, place: int) -> 
         return EntryTrace(index, kind, False, "the claim is absent")
     try:
         return _judge(index, entry, asserted, place)
-    except re.error as error:
+    except NotAPattern as error:
         return EntryTrace(index, kind, False, f"not a regular expression: {error}", None, asserted, broken=True)
     except TypeError:
         return EntryTrace(index, kind, False, "its list holds what is no text", None, asserted, broken=True)
@@ -77,7 +98,7 @@ def _matches(wanted: Sequence[str], asserted: Values, *, regex: bool) -> Values:
     if not regex:
         known = set(wanted)
         return list(dict.fromkeys(value for value in asserted if value in known))
-    return [value for value in asserted if any(re.search(pattern, value) for pattern in wanted)]
+    return [value for value in asserted if any(compiled(pattern).search(value) for pattern in wanted)]
 
 
 def _told(name: str, found: Values) -> str:

@@ -20,7 +20,7 @@ LISTS: Final = ("any_one_of", "not_any_of", "blacklist", "whitelist")
 def keystone_rules(mappings: Sequence[MappingRule] | None) -> list[JsonObject]:
     """The value of `rules` in a mapping's body. A project without roles gets an empty list: Keystone requires the key."""
     return [
-        {"local": [_local(item) for item in rule.local], "remote": [_remote(item) for item in rule.remote]}
+        {"local": [_local(item) for item in rule.local], "remote": [remote_entry(item) for item in rule.remote]}
         for rule in mappings or ()
     ]
 
@@ -32,7 +32,8 @@ def _local(local: MappingLocal) -> JsonObject:
     return found
 
 
-def _remote(remote: MappingRemote) -> JsonObject:
+def remote_entry(remote: MappingRemote) -> JsonObject:
+    """One remote entry, without empty lists and without a `regex` that concerns none."""
     lists: dict[str, Any] = {name: list(values) for name in LISTS if (values := getattr(remote, name))}
     regex = {"regex": True} if remote.regex and lists else {}
     return {"type": remote.type, **lists, **regex}

@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from moorage.core.meta import JsonObject
-from moorage.schema.fielderror import FieldError, duplicate, invalid
+from moorage.schema.fielderror import duplicate, invalid
 
 from .finding import Finding
 from .types import KeystoneIdentityBackend, Spec
 
+_CANNOT: Final = "groups of a directory cannot take ephemeral users: set user.type to local"
 _SCHEME: Final = re.compile(r"^https?://")
 
 
@@ -31,6 +33,8 @@ class Sibling:
     remote_id: str
     remote_id_attribute: str
     introspects: bool
+    session_type: str
+    state_input_headers: str
 
 
 def others(obj: JsonObject, candidates: Sequence[JsonObject]) -> list[JsonObject]:
@@ -57,6 +61,8 @@ def check(backend: KeystoneIdentityBackend, found: Iterable[JsonObject]) -> Iter
             detail = f"domain name collides with backend {owner} of the same Keystone (letter case does not count)"
             yield duplicate("spec.domain.name", mine.domain, detail)
         if is_ldap:
+            if _maps_onto(other["spec"], wanted):
+                yield f"spec.domain.name: backend {other['metadata']['name']} maps ephemeral users onto groups of this domain; {_CANNOT}"
             continue
         if other["spec"]["type"] == "LDAP":
             ldap_domains[domain] = other["metadata"]["name"]
@@ -65,7 +71,7 @@ def check(backend: KeystoneIdentityBackend, found: Iterable[JsonObject]) -> Iter
     yield from _groups_in_directories(backend.spec, ldap_domains)
 
 
-def _federation(mine: Sibling, theirs: Sibling) -> Iterator[FieldError]:
+def _federation(mine: Sibling, theirs: Sibling) -> Iterator[Finding]:
     block = f"spec.{mine.type.lower()}"
     if mine.provider == theirs.provider:
         detail = f"identity provider name collides with backend {theirs.name}"
@@ -80,13 +86,19 @@ def _federation(mine: Sibling, theirs: Sibling) -> Iterator[FieldError]:
         yield from _oidc(mine, theirs)
 
 
-def _oidc(mine: Sibling, theirs: Sibling) -> Iterator[FieldError]:
+def _oidc(mine: Sibling, theirs: Sibling) -> Iterator[Finding]:
     if mine.remote_id_attribute != theirs.remote_id_attribute:
         detail = f"remoteIDAttribute must be uniform: backend {theirs.name} has {theirs.remote_id_attribute}"
         yield invalid("spec.oidc.remoteIDAttribute", mine.remote_id_attribute, detail)
     if mine.introspects and theirs.introspects:
         detail = f"at most one OIDC backend per Keystone may enable introspection: {theirs.name} has it already"
         yield invalid("spec.oidc.oauth2Introspection.enabled", True, detail)
+    for field, own, other in (
+        ("sessionType", mine.session_type, theirs.session_type),
+        ("stateInputHeaders", mine.state_input_headers, theirs.state_input_headers),
+    ):
+        if own != other:
+            yield f"spec.oidc.{field}: one value serves all OIDC backends of a Keystone; backend {theirs.name} has {other}"
 
 
 def _comparable(remote_id: str) -> str:
@@ -100,10 +112,16 @@ def _groups_in_directories(spec: Spec, directories: dict[str, str]) -> Iterator[
             domain = local.group.domain if local.group else local.domain
             owner = directories.get((domain.name or "").lower()) if domain else None
             if owner and not (local.user and local.user.type == "local"):
-                yield (
-                    f"spec.mappings[{rule_index}].local[{index}]: groups of LDAP backend {owner} cannot take ephemeral"
-                    " users; set user.type to local"
-                )
+                yield f"spec.mappings[{rule_index}].local[{index}]: a group of LDAP backend {owner}; {_CANNOT}"
+
+
+def _maps_onto(spec: JsonObject, domain: str) -> bool:
+    """Whether a declared mapping puts ephemeral users into groups of the domain."""
+    for local in chain.from_iterable(rule["local"] for rule in spec.get("mappings") or ()):
+        named = (local["group"].get("domain") if local.get("group") else local.get("domain")) or {}
+        if (named.get("name") or "").lower() == domain and (local.get("user") or {}).get("type") != "local":
+            return True
+    return False
 
 
 def _facts(name: str, spec: Spec) -> Sibling:
@@ -117,6 +135,8 @@ def _facts(name: str, spec: Spec) -> Sibling:
         remote_id=oidc.issuer if oidc else saml.idp_entity_id if saml else "",
         remote_id_attribute=oidc.remote_id_attribute if oidc else "",
         introspects=bool(oidc and oidc.oauth2_introspection and oidc.oauth2_introspection.enabled),
+        session_type=oidc.session_type if oidc else "",
+        state_input_headers=oidc.state_input_headers if oidc else "",
     )
 
 
@@ -132,4 +152,6 @@ def _facts_of(obj: JsonObject) -> Sibling:
         remote_id=block.get("issuer") or block.get("idpEntityID") or "",
         remote_id_attribute=oidc.get("remoteIDAttribute", "HTTP_OIDC_ISS"),
         introspects=bool((oidc.get("oauth2Introspection") or {}).get("enabled")),
+        session_type=oidc.get("sessionType", "client-cookie"),
+        state_input_headers=oidc.get("stateInputHeaders", "none"),
     )
