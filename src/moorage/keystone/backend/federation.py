@@ -1,17 +1,235 @@
 """What a federated backend hands to the room that assembles the sidecar: paths, header names, file names.
 
-Enters: names from a declaration. Leaves: frozen values and text. It renders no directive and reads no Secret.
-Source: spec/keystone.md 3.4 to 3.6; seed 000.
+Enters: names from a declaration. Leaves: frozen values and text. It writes no directive of httpd and reads no Secret.
+Source: seed 000; spec/keystone.md 3.4 to 3.6, 7 (S2); cases B16, B20.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TYPE_CHECKING, Final, Literal
+from urllib.parse import quote, urlsplit
+
+from .types import KeystoneIdentityBackend
+from .types_federation import Oidc, Saml
+
+if TYPE_CHECKING:
+    from moorage.keystone.service.key_pair import Pair  # brings cryptography, which `lint` does without
+
+FOLDER: Final = "/etc/keystone-federation-proxy"
+"""Where the sidecar finds all its files."""
+REDIRECT_PATH: Final = "/v3/OS-FEDERATION/redirect_uri"
+"""Path of the OIDC redirect URI: it belongs to no Keystone resource and is no prefix of a protected one (case B16)."""
+KEY_LIMIT: Final = 253
+"""Characters of a data key of a Secret."""
+RESERVED_KEYS: Final = frozenset({"proxy.conf", "httpd-base.conf"})
+"""Data keys of the federation Secret that belong to all backends together."""
+JOINTS: Final = 9
+"""Dashes in a header name at most: a name with n of them is stripped in 2^n spellings."""
+MOST_SPELLINGS: Final = 2048
+"""Spellings of all headers of one backend at most."""
+ID: Final = re.compile(r"[A-Za-z0-9_-]+")
+"""What an identity provider or a protocol may be called."""
+_HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
+_ESSENTIAL: Final = re.compile(
+    r"ACCEPT(-.*)?|AUTHORIZATION|CONNECTION|CONTENT-.*|COOKIE|EXPECT|HOST|KEEP-ALIVE|ORIGIN|REFERER|TE|TRAILER|TRANSFER-ENCODING|UPGRADE"
+    r"|USER-AGENT|VIA|X-AUTH-TOKEN|X-SUBJECT-TOKEN|X-FORWARDED-.*|FORWARDED|OPENSTACK-.*"
+)
+"""Headers that every client sends or that the sidecar itself sets: no claim can travel in them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What the sidecar needs to know of one federated backend besides its files."""
+    """What the sidecar needs to know of one federated backend besides its files.
 
+    Args:
+        provider: id of its identity provider in Keystone.
+        remote_id: issuer or entityID.
+        fragment: directives that protect its paths; complete, whatever its siblings are.
+        alone: directives for the websso path of its protocol, for when no other backend uses it.
+        documents: data keys and the names of their files in the folder of its module.
+        ports: TCP ports that the sidecar connects to.
+        authorities: PEM of the CA bundle for the provider, b"" when none is declared.
+        shared: values that all backends of its type must agree on, by field.
+        introspects: it takes bearer tokens.
+        pair: key pair of the SAML service provider.
+    """
+
+    type: Literal["OIDC", "SAML"]
     provider: str
     protocol: str
+    remote_id: str
+    remote_id_attribute: str
+    fragment: str = field(repr=False)
+    alone: str = field(repr=False)
+    documents: Mapping[str, str]
+    ports: frozenset[int] = frozenset()
+    authorities: bytes = b""
+    shared: Mapping[str, str] = field(default_factory=dict)
+    introspects: bool = False
+    pair: Pair | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The public address, taken apart. `port` is None when it is the scheme's own."""
+
+    url: str
+    scheme: str
+    host: str
+    port: int | None
+
+    @property
+    def authority(self) -> str:
+        """Host, and port unless it is the scheme's own, as a Host header has them."""
+        return self.host if self.port is None else f"{self.host}:{self.port}"
+
+
+def base_of(url: str) -> Base | None:
+    """The public URL without `/v3`; None when federation cannot work behind it: it has a path, or its host is no plain name."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    host = parts.hostname or ""
+    rest = parts.path.strip("/") or parts.query or parts.fragment or parts.username or parts.password
+    if parts.scheme not in ("http", "https") or rest or not _HOST.fullmatch(host):
+        return None
+    own = port is None or port == {"http": 80, "https": 443}[parts.scheme]
+    return Base(f"{parts.scheme}://{host}" + ("" if own else f":{port}"), parts.scheme, host, None if own else port)
+
+
+def federated(backend: KeystoneIdentityBackend) -> Oidc | Saml | None:
+    """The provider block of a federated backend, None of any other."""
+    return backend.spec.oidc or backend.spec.saml
+
+
+def provider_name(backend: KeystoneIdentityBackend) -> str:
+    """Id of the identity provider in Keystone: as declared, else the name of the resource."""
+    block = federated(backend)
+    return (block.identity_provider_name if block else None) or backend.metadata.name
+
+
+def auth_path(provider: str, protocol: str) -> str:
+    """Where command line clients log in."""
+    return f"/v3/OS-FEDERATION/identity_providers/{provider}/protocols/{protocol}/auth"
+
+
+def websso_path(provider: str, protocol: str) -> str:
+    """Where browsers log in."""
+    return f"/v3/auth/OS-FEDERATION/identity_providers/{provider}/protocols/{protocol}/websso"
+
+
+def global_websso_path(protocol: str) -> str:
+    """Where browsers log in that were told a protocol only."""
+    return f"/v3/auth/OS-FEDERATION/websso/{protocol}"
+
+
+def mellon_path(provider: str, protocol: str) -> str:
+    """Endpoints of the SAML service provider."""
+    return f"{auth_path(provider, protocol)}/mellon"
+
+
+def issuer_basename(issuer: str) -> str:
+    """Name of an issuer's documents in the metadata folder, as mod_auth_openidc looks them up."""
+    _, _, rest = issuer.partition("://")
+    return quote(rest.rstrip("/"), safe="~")
+
+
+def data_key(backend: KeystoneIdentityBackend, what: str) -> str:
+    """Data key of a document of this backend."""
+    return f"{backend.metadata.name}.{what}"
+
+
+def digest(contents: Mapping[str, bytes]) -> bytes:
+    """A line that changes with any of these contents."""
+    total = hashlib.sha256()
+    for name in sorted(contents):
+        total.update(b"%d:%s=%d:%s\n" % (len(name), name.encode(), len(contents[name]), contents[name]))
+    return total.hexdigest().encode() + b"\n"
+
+
+# --- headers
+
+
+def claims(backend: KeystoneIdentityBackend) -> tuple[str, ...]:
+    """WSGI keys that carry this backend's claims: its remote id, what its rules ask for, what it forwards; sorted."""
+    block = federated(backend)
+    if block is None:
+        return ()
+    found = {block.remote_id_attribute}
+    found |= {remote.type for rule in backend.spec.mappings or () for remote in rule.remote}
+    found |= {f"HTTP_MELLON_{name}" for name in _forwarded(block)}
+    return tuple(sorted(found))
+
+
+def _forwarded(block: Oidc | Saml) -> tuple[str, ...]:
+    return (block.forward_attributes or ()) if isinstance(block, Saml) else ()
+
+
+def claim_fault(key: str) -> str:
+    """Why a WSGI key cannot carry a claim, "" when it can; one that is no header at all does no harm and no good."""
+    name = header_of(key)
+    if name is None:
+        return ""
+    if _ESSENTIAL.fullmatch(name):
+        return "is a header that every client sends: anybody could forge it"
+    if name.count("-") > JOINTS:
+        return f"has more than {JOINTS} underscores: it cannot be kept free of forged spellings"
+    return ""
+
+
+def header_of(key: str) -> str | None:
+    """The header that a WSGI key stands for, its words joined by dashes; None when it is no header."""
+    name = key[5:] if key.startswith("HTTP_") else ""
+    return name.replace("_", "-").upper() if ID.fullmatch(name) else None
+
+
+def spellings(header: str) -> Iterator[str]:
+    """Every name that a WSGI server reads as this header: each dash may be an underscore."""
+    first, *others = header.split("-")
+    for joints in product("-_", repeat=len(others)):
+        yield first + "".join(joint + word for joint, word in zip(joints, others, strict=True))
+
+
+def spelled(header: str) -> int:
+    """How many spellings a header has."""
+    return 1 << header.count("-")
+
+
+def claims_fault(backend: KeystoneIdentityBackend) -> str:
+    """Why the claims of this backend cannot be kept free of forged ones; "" when they can."""
+    for key in claims(backend):
+        if why := claim_fault(key):
+            return f"{key} {why}; name another key in mappings or remoteIDAttribute"
+    many = sum(map(spelled, _headers(backend)))
+    return (
+        f"its claims have {many} spellings, at most {MOST_SPELLINGS} are kept free of forged ones"
+        if many > MOST_SPELLINGS
+        else ""
+    )
+
+
+def stripped(backend: KeystoneIdentityBackend) -> frozenset[str]:
+    """Headers, spelled with dashes, that no client may bring while this backend is attached.
+
+    A backend with more of them than can be is never served: of its headers only the first are stripped.
+    """
+    found: set[str] = set()
+    left = MOST_SPELLINGS
+    for name in sorted(_headers(backend), key=lambda item: (spelled(item), item)):
+        left -= spelled(name)
+        if left < 0:
+            break
+        found.add(name)
+    return frozenset(found)
+
+
+def _headers(backend: KeystoneIdentityBackend) -> frozenset[str]:
+    names = (header_of(key) for key in claims(backend) if not claim_fault(key))
+    return frozenset(name for name in names if name)

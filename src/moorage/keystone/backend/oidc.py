@@ -1,20 +1,29 @@
-"""Variant OIDC: its admission rules that need no fetch. This version declares and checks it, it does not attach it.
+"""Variant OIDC: its admission rules that need no fetch, the documents of mod_auth_openidc and the directives that protect its paths.
 
-Enters: a declared provider. Leaves: complaints. Source: seed 000, OIDC-specific webhook rules; spec/keystone.md 2.4;
-decisions, Keystone 13 and Admission 2.
+Enters: a declared provider, its metadata, the data of its Secrets. Leaves: complaints, or files and its part of the sidecar. It must never
+put a value of a Secret into a sentence. Source: seed 000, OIDC-specific webhook rules; spec/keystone.md 2.4, 3.4, 3.5, 7 (S3); decisions,
+Keystone 6, 10, 13, 21 and Admission 2; cases B13, B16, B20, B24.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
+from urllib.parse import quote
 
+from moorage.render import apache
 from moorage.schema.fielderror import FieldError, forbidden, invalid, required
 
+from . import federation
+from .federation import Part
 from .finding import Finding, control_characters, fixed_keys
+from .materials import Document, Materials
 from .types import KeystoneIdentityBackend
 from .types_federation import Oidc, OidcEndpoints
+from .variant import Rendered, Skip, Variant, Wanted, checked, document, public
 
 URL_LIMIT: Final = 512
 STOCK_PROTOCOLS: Final = frozenset({"openid", "mapped", "saml2", "x509"})
@@ -23,6 +32,7 @@ OWNED_SECTIONS: Final = frozenset(
         "default",
         "token",
         "fernet_tokens",
+        "fernet_receipts",
         "credential",
         "cache",
         "memcache",
@@ -38,6 +48,8 @@ OWNED_SECTIONS: Final = frozenset(
 )
 """Sections of keystone.conf that the operator owns; a protocolID names a section and must not be one of them."""
 _IDP_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ENVIRON_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+_HTTP: Final = ("http://", "https://")
 _EMBEDDED: Final = ("issuer", "provider_metadata_url", "client_id", "protocol_id", "identity_provider_name",
                     "remote_id_attribute", "response_type")  # fmt: skip
 
@@ -62,8 +74,17 @@ def check(backend: KeystoneIdentityBackend, *, creating: bool) -> Iterator[Findi
     yield from _check_discovery(oidc, creating=creating)
     yield from check_provider_name("spec.oidc", backend.metadata.name, oidc.identity_provider_name)
     yield from check_protocol("spec.oidc.protocolID", oidc.protocol_id, allowed="openid")
-    if not oidc.remote_id_attribute.startswith("HTTP_"):
-        yield "spec.oidc.remoteIDAttribute: without the prefix HTTP_ it cannot cross the sidecar hop"
+    yield from _check_remote_id(oidc.remote_id_attribute)
+    if "openid" not in chain.from_iterable(map(str.split, oidc.scopes)):
+        yield "spec.oidc.scopes: without the scope openid the provider gives no ID token, so nobody can log in"
+
+
+def _check_remote_id(key: str) -> Iterator[Finding]:
+    path = "spec.oidc.remoteIDAttribute"
+    if not _ENVIRON_KEY.fullmatch(key):
+        yield invalid(path, key, "must match ^[A-Za-z0-9_-]+$: it is the name of a request header")
+    elif not key.startswith("HTTP_"):
+        yield f"{path}: without the prefix HTTP_ it cannot cross the sidecar hop"
 
 
 def embedded(path: str, value: str | None) -> Iterator[FieldError]:
@@ -95,8 +116,18 @@ def _check_text(oidc: Oidc) -> Iterator[FieldError]:
         yield from embedded(f"spec.oidc.{_alias(oidc, name)}", getattr(oidc, name))
     for index, scope in enumerate(oidc.scopes):
         yield from embedded(f"spec.oidc.scopes[{index}]", scope)
+    for path, url in _urls(oidc):
+        if url and not url.startswith(_HTTP):
+            yield invalid(path, url, "must start with http:// or https://")
     for name in OidcEndpoints.model_fields if oidc.endpoints else ():
         yield from embedded(f"spec.oidc.endpoints.{_alias(oidc.endpoints, name)}", getattr(oidc.endpoints, name))
+
+
+def _urls(oidc: Oidc) -> Iterator[tuple[str, str | None]]:
+    yield "spec.oidc.issuer", oidc.issuer
+    yield "spec.oidc.providerMetadataURL", oidc.provider_metadata_url
+    for name in OidcEndpoints.model_fields if oidc.endpoints else ():
+        yield f"spec.oidc.endpoints.{_alias(oidc.endpoints, name)}", getattr(oidc.endpoints, name)
 
 
 def _alias(model: Oidc | OidcEndpoints | None, name: str) -> str:
@@ -123,3 +154,167 @@ def _check_introspection(endpoint: str | None) -> Iterator[FieldError]:
         yield required(path, "introspectionEndpoint is required when oauth2Introspection is enabled with endpoints")
     elif not endpoint.startswith("https://"):
         yield invalid(path, endpoint, "introspectionEndpoint must use https://")
+
+
+# --- rendering
+
+_CLIENT: Final = "client Secret"
+_FILE_NAME: Final = 255
+"""Bytes of a file name."""
+
+
+def secrets(backend: KeystoneIdentityBackend) -> tuple[str, ...]:
+    """The client Secret, and that of the CA bundle."""
+    oidc = backend.spec.oidc
+    if oidc is None:
+        return ()
+    bundle = oidc.ca_bundle_secret_ref
+    return tuple(dict.fromkeys([oidc.client_secret_ref.name, *([bundle.name] if bundle else [])]))
+
+
+def render(backend: KeystoneIdentityBackend, materials: Materials) -> Rendered:
+    """The three documents of mod_auth_openidc, the CA bundle, and the directives of this provider."""
+    oidc = backend.spec.oidc
+    if oidc is None:
+        raise Skip("UnsupportedType", "spec.oidc is missing")
+    checked(backend, _check_text(oidc))
+    base, found = public(materials), document(materials)
+    _check_issuer(oidc, found)
+    secret = _client_secret(oidc, materials)
+    authorities = _authorities(oidc, materials)
+    files = _documents(backend, oidc, found, secret)
+    fragment = "\n".join([*_introspection(oidc, found, secret), *_locations(backend, oidc, base.url)])
+    alone = "\n".join(_location(federation.global_websso_path(oidc.protocol_id), _websso(oidc, base.url)))
+    if authorities:
+        files[federation.data_key(backend, "ca.pem")] = authorities
+    return Rendered(
+        files,
+        Part(
+            type="OIDC",
+            provider=federation.provider_name(backend),
+            protocol=oidc.protocol_id,
+            remote_id=oidc.issuer,
+            remote_id_attribute=oidc.remote_id_attribute,
+            fragment=fragment,
+            alone=alone,
+            documents=_file_names(backend, oidc),
+            ports=found.ports,
+            authorities=authorities,
+            shared={
+                "remoteIDAttribute": oidc.remote_id_attribute,
+                "sessionType": oidc.session_type,
+                "stateInputHeaders": oidc.state_input_headers,
+            },
+            introspects=introspects(oidc),
+        ),
+    )
+
+
+VARIANT: Final = Variant(secrets, render)
+
+
+def introspects(oidc: Oidc) -> bool:
+    """Whether bearer tokens of this provider are taken."""
+    return oidc.oauth2_introspection is not None and oidc.oauth2_introspection.enabled
+
+
+def _check_issuer(oidc: Oidc, found: Document) -> None:
+    """The document's issuer, once more and byte for byte: nothing else ties it to this backend."""
+    try:
+        members = json.loads(found.content)
+    except ValueError:
+        members = None
+    if not isinstance(members, dict) or members.get("issuer") != oidc.issuer:
+        raise Skip("MetadataMismatch", f"the issuer of the discovery document is not {oidc.issuer!r}")
+
+
+def _client_secret(oidc: Oidc, materials: Materials) -> str:
+    """The client secret as it goes to the provider.
+
+    A line end at the end is the `--from-file` habit and is dropped: decision Keystone 6 wins over case B24, which would skip the backend.
+    """
+    wanted = Wanted(_CLIENT, oidc.client_secret_ref.name, "ClientSecretUnavailable")
+    secret = wanted.line(materials, "clientSecret")
+    if introspects(oidc) and secret.startswith("exec:"):
+        raise Skip(
+            "UnsafeValue", f"key clientSecret of {_CLIENT} {wanted.name} starts with exec:, which the module would run"
+        )
+    return secret
+
+
+def _authorities(oidc: Oidc, materials: Materials) -> bytes:
+    if oidc.ca_bundle_secret_ref is None:
+        return b""
+    wanted = Wanted("CA Secret", oidc.ca_bundle_secret_ref.name, "CABundleUnavailable")
+    return wanted.content(materials, "ca.crt").rstrip() + b"\n"
+
+
+def _documents(backend: KeystoneIdentityBackend, oidc: Oidc, found: Document, secret: str) -> dict[str, bytes]:
+    client = {"client_id": oidc.client_id, "client_secret": secret}
+    conf = {"scope": " ".join(oidc.scopes), "response_type": oidc.response_type}
+    return {
+        federation.data_key(backend, "provider"): found.content,
+        federation.data_key(backend, "client"): _json(client),
+        federation.data_key(backend, "conf"): _json({name: value for name, value in conf.items() if value}),
+    }
+
+
+def _json(members: dict[str, str]) -> bytes:
+    return f"{json.dumps(members)}\n".encode()
+
+
+def _file_names(backend: KeystoneIdentityBackend, oidc: Oidc) -> dict[str, str]:
+    stem = federation.issuer_basename(oidc.issuer)
+    if not stem.strip(".") or len(stem) + len(".provider") > _FILE_NAME:
+        raise Skip("UnsafeValue", "spec.oidc.issuer cannot be the name of a file: it has no host, or is too long")
+    return {federation.data_key(backend, what): f"{stem}.{what}" for what in ("provider", "client", "conf")}
+
+
+def _introspection(oidc: Oidc, found: Document, secret: str) -> Iterator[str]:
+    """Directives of the whole server: one backend at most may have them."""
+    if oidc.oauth2_introspection is None or not oidc.oauth2_introspection.enabled:
+        return
+    endpoint = found.introspection_endpoint
+    if not endpoint.startswith("https://"):
+        what = "is not https" if endpoint else "is missing"
+        raise Skip(
+            "IntrospectionEndpointUnusable", f"the provider's introspection endpoint {what}: bearer tokens need one"
+        )
+    yield apache.directive("OIDCOAuthIntrospectionEndpoint", endpoint)
+    yield apache.directive("OIDCOAuthClientID", oidc.client_id)
+    yield apache.exact("OIDCOAuthClientSecret", secret)
+    if oidc.oauth2_introspection.tls_verify is False:
+        yield apache.directive("OIDCOAuthSSLValidateServer", "Off")
+
+
+def _locations(backend: KeystoneIdentityBackend, oidc: Oidc, base: str) -> apache.Lines:
+    provider = federation.provider_name(backend)
+    kind = "auth-openidc" if introspects(oidc) else "openid-connect"
+    auth = (apache.directive("AuthType", kind), *_fence(oidc), _discovery(oidc, base))
+    return (
+        *_location(federation.websso_path(provider, oidc.protocol_id), _websso(oidc, base)),
+        *_location(federation.auth_path(provider, oidc.protocol_id), auth),
+    )
+
+
+def _location(path: str, lines: apache.Lines) -> apache.Lines:
+    return apache.section("Location", path, lines)
+
+
+def _websso(oidc: Oidc, base: str) -> apache.Lines:
+    """A browser with another provider's session logs in once more: a refusal would be a dead end."""
+    again = apache.directive("OIDCUnAutzAction", "auth")
+    return (apache.directive("AuthType", "openid-connect"), *_fence(oidc), again, _discovery(oidc, base))
+
+
+def _fence(oidc: Oidc) -> apache.Lines:
+    """The session or token must be of this issuer and for this client: the module alone would take any provider's (S3, case B25)."""
+    issuer = apache.directive("Require", "claim", f"iss:{oidc.issuer}")
+    audience = apache.directive("Require", "claim", f"aud:{oidc.client_id}")
+    return ("<RequireAll>", f"    {issuer}", f"    {audience}", "</RequireAll>")
+
+
+def _discovery(oidc: Oidc, base: str) -> str:
+    """Sends a browser to this provider without asking which."""
+    issuer = quote(oidc.issuer, safe="")
+    return apache.directive("OIDCDiscoverURL", f"{base}{federation.REDIRECT_PATH}?iss={issuer}")

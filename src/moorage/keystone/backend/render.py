@@ -7,13 +7,15 @@ resources that bypassed admission too. Both rooms call it and so agree on every 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from moorage.core.digest import content_hash
+from moorage.render.apache import UnsafeText
 
-from . import ldap
+from . import federation, ldap, oidc, saml
 from .federation import Part
 from .materials import Fault, Materials
 from .types import KeystoneIdentityBackend
@@ -23,9 +25,11 @@ __all__ = ["SIZE_LIMIT", "VARIANTS", "Fault", "Projected", "Projection", "projec
 
 SIZE_LIMIT: Final = 262144
 """Bytes that one backend may project."""
+_LINE: Final = 30
+"""Bytes of a line that strips a header, besides the header's name."""
 UNSUPPORTED: Final = "this version attaches backends of type LDAP only"
 
-VARIANTS: Final[Mapping[str, Variant]] = {"LDAP": ldap.VARIANT}
+VARIANTS: Final[Mapping[str, Variant]] = {"LDAP": ldap.VARIANT, "OIDC": oidc.VARIANT, "SAML": saml.VARIANT}
 """The types of backend. A further one is a file of its own, a line here, its block in types.py and its rules in admission.py."""
 
 
@@ -54,10 +58,35 @@ def project(backend: KeystoneIdentityBackend, materials: Materials) -> Projectio
         found = variant.render(backend, materials)
     except Skip as skip:
         return skip.fault
-    size = sum(map(len, found.files.values()))
+    except UnsafeText as error:
+        return Fault("UnsafeValue", str(error))
+    files = found.files if found.part is None else {**found.files, **_digest(backend, found.files, found.part)}
+    size = sum(map(len, files.values())) + _weight(backend, found.part)
     if size > SIZE_LIMIT:
         return Fault("TooLarge", f"what this backend projects has {size} bytes, at most {SIZE_LIMIT} fit")
-    return Projected(found.files, content_hash(found.files), found.part)
+    return Projected(files, content_hash(files), found.part)
+
+
+def _digest(backend: KeystoneIdentityBackend, files: Mapping[str, bytes], part: Part) -> Mapping[str, bytes]:
+    """One more file, for all that shapes the sidecar and stands in no file of this backend."""
+    shaping = {
+        "fragment": part.fragment.encode(),
+        "alone": part.alone.encode(),
+        "stripped": "\n".join(sorted(federation.stripped(backend))).encode(),
+        "shared": json.dumps(part.shared, sort_keys=True).encode(),
+        "remoteIDAttribute": part.remote_id_attribute.encode(),
+        "certificate": part.pair.certificate if part.pair else b"",
+        "key": part.pair.key if part.pair else b"",
+    }
+    return {federation.data_key(backend, "digest"): federation.digest({**files, **shaping})}
+
+
+def _weight(backend: KeystoneIdentityBackend, part: Part | None) -> int:
+    """Bytes that this backend adds to the sidecar's configuration."""
+    if part is None:
+        return 0
+    lines = sum(federation.spelled(name) * (len(name) + _LINE) for name in federation.stripped(backend))
+    return len(part.fragment) + len(part.alone) + lines
 
 
 def secret_names(backend: KeystoneIdentityBackend) -> tuple[str, ...]:

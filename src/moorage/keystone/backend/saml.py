@@ -1,7 +1,8 @@
-"""Variant SAML: its admission rules that need no fetch. This version declares and checks it, it does not attach it.
+"""Variant SAML: its admission rules that need no fetch, and the directives of mod_auth_mellon that protect its paths.
 
-Enters: a declared identity provider. Leaves: complaints. It must not resolve entities or follow references of an inline
-document. Source: seed 000, SAML-specific webhook rules; spec/keystone.md 2.4; decisions, Keystone 16 and Admission 2.
+Enters: a declared identity provider, its metadata, the data of its Secrets. Leaves: complaints, or files and its part of the sidecar. It
+must not resolve entities or follow references of an inline document. Source: seed 000, SAML-specific webhook rules; spec/keystone.md 2.4,
+3.6; decisions, Keystone 10, 16, 21, 22 and Admission 2; cases B38, B40, B41.
 """
 
 from __future__ import annotations
@@ -11,15 +12,22 @@ from collections.abc import Iterator
 from typing import Final
 from xml.parsers import expat
 
+from moorage.keystone.service.key_pair import Pair, read_pair
+from moorage.render import apache
 from moorage.schema.fielderror import FieldError, duplicate, invalid, required
 
+from . import federation
+from .federation import FOLDER, Part
 from .finding import Finding, fixed_keys
+from .materials import Document, Fault, Materials
 from .oidc import check_protocol, check_provider_name, embedded
 from .types import KeystoneIdentityBackend
 from .types_federation import Saml, SamlIdpMetadata
+from .variant import Rendered, Skip, Variant, checked, document, public
 
 _DESCRIPTOR: Final = "urn:oasis:names:tc:SAML:2.0:metadata EntityDescriptor"
 _REMOTE_ID: Final = re.compile(r"HTTP_[A-Za-z0-9_]+")
+_OWN_HEADERS: Final = frozenset({"IDP", "NAME_ID"})
 _ATTRIBUTE: Final = re.compile(r"[A-Za-z0-9_]+")
 
 
@@ -50,12 +58,21 @@ def _check_text(saml: Saml) -> Iterator[FieldError]:
 
 
 def _check_attributes(names: tuple[str, ...]) -> Iterator[FieldError]:
+    """Attributes become request headers, whose names have no letter case (case B38)."""
+    headers = [name.upper() for name in names]
     for index, name in enumerate(names):
         path = f"spec.saml.forwardAttributes[{index}]"
         if not _ATTRIBUTE.fullmatch(name):
-            yield invalid(path, name, "must match ^[A-Za-z0-9_]+$")
+            detail = (
+                "must match ^[A-Za-z0-9_]+$: it becomes a request header; rename the attribute at the identity provider"
+            )
+            yield invalid(path, name, detail)
         if name in names[:index]:
             yield duplicate(path, name)
+        elif headers[index] in headers[:index]:
+            yield duplicate(path, name, "is the same request header as another attribute: letter case does not count")
+        elif headers[index] in _OWN_HEADERS:
+            yield duplicate(path, name, "is conveyed already, as the identity provider's id or the NameID")
 
 
 def _check_metadata(source: SamlIdpMetadata, entity_id: str) -> Iterator[FieldError]:
@@ -108,3 +125,133 @@ def _root_fault(name: str, found: str, entity_id: str) -> str:
     if name != _DESCRIPTOR:
         return "must be one EntityDescriptor of SAML 2.0 metadata; aggregates are refused"
     return "" if found == entity_id else f"its entityID {found!r} is not idpEntityID {entity_id!r}"
+
+
+# --- rendering
+
+PAIR_SUFFIX: Final = "-saml-sp"
+"""What follows the Keystone's name in the name of the Secret with the generated key pair."""
+HERE: Final = "SAML_HERE"
+"""Defined on the command line of the sidecar that answers SAML; the others hand its paths on (ADR 0012)."""
+
+
+def secrets(backend: KeystoneIdentityBackend) -> tuple[str, ...]:
+    """The Secret of the metadata, those of CA bundle and key pair."""
+    saml = backend.spec.saml
+    if saml is None:
+        return ()
+    named = (saml.idp_metadata.secret_ref, saml.idp_metadata.ca_bundle_secret_ref)
+    return tuple(dict.fromkeys([*(ref.name for ref in named if ref), pair_secret(backend)]))
+
+
+def pair_secret(backend: KeystoneIdentityBackend) -> str:
+    """Name of the Secret with the service provider's key pair: the declared one, else the one that is generated."""
+    saml = backend.spec.saml
+    own = saml.sp.certificate_secret_ref if saml and saml.sp else None
+    return own.name if own else f"{backend.spec.keystone_ref.name}{PAIR_SUFFIX}"
+
+
+def pair_of(backend: KeystoneIdentityBackend, materials: Materials) -> Pair | Fault:
+    """The service provider's key pair, or why there is none."""
+    name = pair_secret(backend)
+    data = materials.secrets.get(name)
+    if data is None:
+        return Fault("KeyPairUnavailable", f"key pair Secret {name} does not exist")
+    found = read_pair(data)
+    return Fault("KeyPairUnavailable", f"key pair Secret {name}: {found}") if isinstance(found, str) else found
+
+
+def render(backend: KeystoneIdentityBackend, materials: Materials) -> Rendered:
+    """The identity provider's metadata and the directives of this backend."""
+    saml = backend.spec.saml
+    if saml is None:
+        raise Skip("UnsupportedType", "spec.saml is missing")
+    checked(backend, (*_check_text(saml), *_check_attributes(saml.forward_attributes or ())))
+    public(materials)
+    found = document(materials)
+    _check_entity(saml, found)
+    pair = pair_of(backend, materials)
+    if isinstance(pair, Fault):
+        raise Skip(pair.reason, pair.message)
+    key = federation.data_key(backend, "idp-metadata.xml")
+    part = Part(
+        type="SAML",
+        provider=federation.provider_name(backend),
+        protocol=saml.protocol_id,
+        remote_id=saml.idp_entity_id,
+        remote_id_attribute=saml.remote_id_attribute,
+        fragment="\n".join(_answered(backend, saml, key)),
+        alone="\n".join(_either(backend, saml, federation.global_websso_path(saml.protocol_id))),
+        documents={key: key},
+        pair=pair,
+    )
+    return Rendered({key: found.content}, part)
+
+
+VARIANT: Final = Variant(secrets, render)
+
+
+def _check_entity(saml: Saml, found: Document) -> None:
+    """The document's entityID, once more: nothing else ties it to this backend."""
+    try:
+        why = descriptor_fault(found.content.decode("utf-8-sig"), saml.idp_entity_id)
+    except UnicodeDecodeError:
+        why = "is not UTF-8 text"
+    if why:
+        raise Skip("MetadataMismatch", "the metadata is not one EntityDescriptor of spec.saml.idpEntityID")
+
+
+def _answered(backend: KeystoneIdentityBackend, saml: Saml, key: str) -> apache.Lines:
+    provider, protocol = federation.provider_name(backend), saml.protocol_id
+    endpoints = federation.mellon_path(provider, protocol)
+    module = apache.section("Location", "/v3", _module(key, endpoints))
+    own = apache.section("Location", endpoints, (apache.directive("ProxyPass", "!"),))
+    return (
+        *apache.section("IfDefine", HERE, (*module, *own)),
+        *_either(backend, saml, federation.websso_path(provider, protocol)),
+        *_either(backend, saml, federation.auth_path(provider, protocol)),
+    )
+
+
+def _module(key: str, endpoints: str) -> apache.Lines:
+    """What mod_auth_mellon is told; without MellonIdP nobody logs in, without MellonSecureCookie no browser does (decision 21)."""
+    folder = f"{FOLDER}/mellon"
+    return (
+        apache.directive("MellonEnable", "info"),
+        apache.directive("MellonMergeEnvVars", "On", ";"),
+        apache.directive("MellonSPPrivateKeyFile", f"{folder}/sp-key.pem"),
+        apache.directive("MellonSPCertFile", f"{folder}/sp-cert.pem"),
+        apache.directive("MellonSPMetadataFile", f"{folder}/sp-metadata.xml"),
+        apache.directive("MellonIdPMetadataFile", f"{folder}/{key}"),
+        apache.directive("MellonEndpointPath", endpoints),
+        apache.directive("MellonSubjectConfirmationDataAddressCheck", "Off"),
+        apache.directive("MellonIdP", "IDP"),
+        apache.directive("MellonSecureCookie", "On"),
+        apache.directive("MellonRedirectDomains", "[self]"),
+    )
+
+
+def _either(backend: KeystoneIdentityBackend, saml: Saml, path: str) -> apache.Lines:
+    """A protected path: answered here, or handed on to the one sidecar that knows the sessions."""
+    there = f"http://{backend.spec.keystone_ref.name}-saml.{backend.metadata.namespace}.svc.cluster.local:5050{path}"
+    handed = (apache.directive("Require", "all", "granted"), apache.directive("ProxyPass", there, "disablereuse=on"))
+    return (
+        *apache.section("IfDefine", HERE, apache.section("Location", path, _protected(saml))),
+        *apache.section("IfDefine", f"!{HERE}", apache.section("Location", path, handed)),
+    )
+
+
+def _protected(saml: Saml) -> apache.Lines:
+    """Login, then the claims as request headers. They are set even when empty, so nothing of a client is left in them."""
+    claims = {federation.header_of(saml.remote_id_attribute) or "": "MELLON_IDP", "MELLON-NAME-ID": "MELLON_NAME_ID"}
+    claims |= {f"MELLON-{name.upper().replace('_', '-')}": f"MELLON_{name}" for name in saml.forward_attributes or ()}
+    return (
+        apache.directive("AuthType", "Mellon"),
+        apache.directive("MellonEnable", "auth"),
+        apache.directive("Require", "valid-user"),
+        *(_claim(header, claims[header]) for header in sorted(claims)),
+    )
+
+
+def _claim(header: str, variable: str) -> str:
+    return apache.directive("RequestHeader", "set", header, f"expr=%{{reqenv:{variable}}}")

@@ -6,11 +6,15 @@ type by name and reads nothing itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from .federation import Part
-from .materials import Data, Fault, Materials
+from moorage.schema.fielderror import FieldError
+
+from . import federation
+from .federation import Base, Part
+from .finding import control_characters
+from .materials import Data, Document, Fault, Materials
 from .types import KeystoneIdentityBackend
 
 
@@ -80,7 +84,7 @@ class Wanted:
             empty: said after "is empty", why that cannot be.
 
         Raises:
-            Skip: the Secret or its key does not exist, is empty, is no text.
+            Skip: the Secret or its key does not exist, is empty, is no text, holds a control character.
         """
         where = f"key {key} of {self.what} {self.name}"
         data = self.data(materials)
@@ -92,4 +96,65 @@ class Wanted:
             raise Skip("UnsafeValue", f"{where} is not UTF-8 text") from None
         if not text:
             raise Skip(self.reason, f"{where} is empty{empty}")
+        if next(control_characters("", text), None):
+            raise Skip("UnsafeValue", f"{where} holds a control character")
         return text
+
+
+# --- what the federated ones share
+
+
+def public(materials: Materials) -> Base:
+    """The public address that redirect URI and endpoints are made from.
+
+    Raises:
+        Skip: it is not known, or no federation works behind it.
+    """
+    if not materials.base:
+        raise Skip("PublicEndpointUnknown", "the public address of the Keystone is not known yet")
+    base = federation.base_of(materials.base)
+    if base is None:
+        raise Skip(
+            "PublicEndpointUnsupported",
+            "federation needs a bootstrap.publicEndpoint of http or https, a plain host name and no path but /v3",
+        )
+    return base
+
+
+def document(materials: Materials) -> Document:
+    """The provider's metadata.
+
+    Raises:
+        Skip: there is none; the fault says why.
+    """
+    found = materials.document
+    if isinstance(found, Document):
+        return found
+    fault = found or Fault("MetadataUnavailable", "the provider's metadata has not been read yet")
+    raise Skip(fault.reason, fault.message)
+
+
+def checked(backend: KeystoneIdentityBackend, complaints: Iterable[FieldError]) -> None:
+    """The names that a federated backend gives to files, paths and headers, and whatever its own check found.
+
+    Raises:
+        Skip: one of them cannot be used.
+    """
+    for complaint in complaints:
+        raise Skip("UnsafeValue", f"{complaint.path}: {complaint.detail}")
+    block, name = federation.federated(backend), backend.metadata.name
+    for what, text in (
+        ("provider", federation.provider_name(backend)),
+        ("protocol", block.protocol_id if block else ""),
+    ):
+        if not federation.ID.fullmatch(text):
+            raise Skip("UnsafeValue", f"the {what} name may hold letters, digits, - and _ only")
+    if federation.data_key(backend, "conf") in federation.RESERVED_KEYS:
+        raise Skip(
+            "NameUnusable",
+            f"a federated backend may not be called {name}: its files would take the sidecar's own place",
+        )
+    if len(federation.data_key(backend, "idp-metadata.xml")) > federation.KEY_LIMIT:
+        raise Skip("NameUnusable", "the name of this backend is too long for the data keys of a Secret")
+    if why := federation.claims_fault(backend):
+        raise Skip("ClaimUnusable", why)

@@ -1,12 +1,13 @@
 """keystone.conf and the files beside it.
 
-Enters: a declared Keystone, the ConfigMap of its policy, whether LDAP domains are projected. Leaves: files by data key. No
-secret enters: the database comes by environment. Source: spec/keystone.md 3.2; decisions, Keystone 7.
+Enters: a declared Keystone, the ConfigMap of its policy, whether LDAP domains and federated backends are projected. Leaves: files by data key.
+No secret enters: the database comes by environment. Source: spec/keystone.md 3.2; decisions, Keystone 7; cases B27, B28.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -26,6 +27,7 @@ DOMAINS: Final = "/etc/keystone/domains"
 POLICY_FILE: Final = "policy.yaml"
 PASTE_FILE: Final = "api-paste.ini"
 LOGGING_FILE: Final = "logging.conf"
+CALLBACK_FILE: Final = "sso_callback_template.html"
 NO_DATABASE: Final = "mysql+pymysql://placeholder"
 """Stands in the file so that nobody reads a default; the real connection comes by OS_DATABASE__CONNECTION."""
 
@@ -48,11 +50,19 @@ class ConfigFault(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class FederationFacts:
+    """What federated backends want of keystone.conf: by section, the key of the environment that holds the asserted remote id."""
+
+    remote_ids: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """What shapes the configuration besides the spec."""
 
     policy: JsonObject | None = None
     domains: bool = False
+    federation: FederationFacts | None = None
 
 
 def config_files(keystone: Keystone, facts: Facts) -> dict[str, bytes]:
@@ -72,6 +82,8 @@ def config_files(keystone: Keystone, facts: Facts) -> dict[str, bytes]:
             files[LOGGING_FILE] = render_ini(_logging_sections(spec.logging))
     except UnsafeValue as error:
         raise ConfigFault(f"[{error.section}] {error.key}: holds a control character or is no option name") from None
+    if facts.federation is not None:
+        files[CALLBACK_FILE] = _CALLBACK
     if rules:
         files[POLICY_FILE] = "".join(f"{json.dumps(name)}: {json.dumps(rules[name])}\n" for name in sorted(rules))
     return {name: text.encode() for name, text in files.items()}
@@ -90,7 +102,8 @@ def sections(keystone: Keystone, facts: Facts) -> dict[str, dict[str, str | tupl
     if spec.policy_overrides is not None:
         merged["oslo_policy"]["policy_file"] = CONFIG_DIR + POLICY_FILE
     if spec.federation is not None and spec.federation.trusted_dashboards:
-        merged.setdefault("federation", {})["trusted_dashboard"] = spec.federation.trusted_dashboards
+        trusted = tuple(map(trusted_dashboard, spec.federation.trusted_dashboards))
+        merged.setdefault("federation", {})["trusted_dashboard"] = trusted
     return merged
 
 
@@ -110,7 +123,45 @@ def owned(keystone: Keystone, facts: Facts) -> dict[str, dict[str, str]]:
         "oslo_policy": {"enforce_scope": "true", "enforce_new_defaults": "true"},
         "identity": {"default_domain_id": "default", **(_DOMAIN_OPTIONS if facts.domains else {})},
         "database": {"max_retries": "-1", "connection_recycle_time": "600", "connection": NO_DATABASE},
+        **(_federation(facts.federation) if facts.federation else {}),
     }
+
+
+def _federation(facts: FederationFacts) -> dict[str, dict[str, str]]:
+    """A list option replaces all of Keystone's own, so the methods are said in full; a protocol that Keystone does not know stays out: it could
+    not start with it, and who has a plugin for it says so in extraConfig."""
+    further = sorted(_STOCK_METHODS & set(facts.remote_ids))
+    return {
+        "auth": {"methods": ",".join([*_METHODS, *further])},
+        "federation": {"sso_callback_template": CONFIG_DIR + CALLBACK_FILE},
+        **{section: {"remote_id_attribute": key} for section, key in facts.remote_ids.items()},
+    }
+
+
+_METHODS: Final = ("external", "password", "token", "oauth1", "mapped", "application_credential", "openid")
+_STOCK_METHODS: Final = frozenset({"saml2", "x509"})
+"""Methods of Keystone for federation that are not in _METHODS."""
+_CALLBACK: Final = """\
+<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Signing in</title></head>
+<body>
+<form id="sso" action="$host" method="post">
+<input type="hidden" name="token" value="$token">
+<noscript><button type="submit">Go on</button></noscript>
+</form>
+<script>document.getElementById("sso").submit()</script>
+</body>
+</html>
+"""
+"""What a browser gets after its login: it hands the token to the dashboard. Keystone fills in host and token."""
+
+
+def trusted_dashboard(url: str) -> str:
+    """A dashboard as Keystone compares it: scheme and host in lower case, everything else as it was written (case B27)."""
+    scheme, mark, rest = url.partition("://")
+    host = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    return f"{scheme.lower()}{mark}{host.lower()}{rest[len(host) :]}"
 
 
 _DOMAIN_OPTIONS: Final = {"domain_specific_drivers_enabled": "true", "domain_config_dir": DOMAINS}

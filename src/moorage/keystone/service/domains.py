@@ -24,11 +24,12 @@ BUDGET: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A backend that is not projected. `fault`: a person must mend it, so an event says so."""
+    """A backend that is not projected. `fault`: a person must mend it, so an event says so; `reason`: that of the fault, if any."""
 
     name: str
     why: str
     fault: bool = False
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,11 @@ class Domains:
 def project_all(backends: Iterable[Attached]) -> Domains:
     """The projection of these backends, by name; terminating ones are left out silently.
 
-    A type that this version does not attach is that backend's own matter: its status says so, nobody waits for it.
+    A domain belongs to one backend of any type. A terminating one of this type holds its domain until its file is gone: both would have the same.
     """
-    ordered = sorted((item for item in backends if item.backend.spec.type == "LDAP"), key=lambda item: item.name)
-    claims = Counter(item.domain.lower() for item in ordered)
+    everyone = sorted(backends, key=lambda item: item.name)
+    ordered = [item for item in everyone if item.backend.spec.type == "LDAP"]
+    claims = Counter(item.domain.lower() for item in everyone if item in ordered or not item.terminating)
     files: dict[str, bytes] = {}
     attached: list[str] = []
     left: list[Left] = []
@@ -74,7 +76,7 @@ def _one(item: Attached, claims: Mapping[str, int]) -> Mapping[str, bytes] | Lef
         return Left(item.name, f'domain "{item.domain}" is not ready')
     found = project(item.backend, item.materials)
     if isinstance(found, Fault):
-        return Left(item.name, found.message, fault=True)
+        return Left(item.name, found.message, fault=True, reason=found.reason)
     return found.files
 
 
