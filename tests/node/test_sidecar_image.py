@@ -19,7 +19,9 @@ from tests.keystone.service import given
 import moorage
 from moorage.core.meta import JsonObject, Key
 from moorage.keystone.service import manifests, pods
-from moorage.keystone.service.federated_pods import SOCKET, Sidecar, federated
+from moorage.keystone.service.federated_pods import Sidecar, federated
+from moorage.keystone.service.federation import CONFIG_VOLUME, METADATA_VOLUME, Mount
+from moorage.keystone.service.proxy import SOCKET
 from moorage.kube.resources import DEPLOYMENTS, EVENTS, PODS, SECRETS, SERVICES
 from moorage.node import Recipe
 
@@ -101,7 +103,12 @@ def plain() -> JsonObject:
 def sided() -> JsonObject:
     """The same behind the sidecar."""
     image = "moorage/keystone-federation-proxy"
-    template = federated(KEYSTONE, plain(), Sidecar(image, "files", {"acme.provider": "idp.acme.test%2Fa.provider"}))
+    mounts = (
+        Mount(CONFIG_VOLUME, "httpd-base.conf", "httpd-base.conf"),
+        Mount(CONFIG_VOLUME, "proxy.conf", "conf.d/proxy.conf"),
+        Mount(METADATA_VOLUME, "acme.provider", "metadata/idp.acme.test%2Fa.provider"),
+    )
+    template = federated(KEYSTONE, plain(), Sidecar(image, "files", mounts))
     template["spec"]["containers"][0]["command"] = ["python3", "-c", STAND_IN, "federated", SOCKET]
     return template
 

@@ -45,19 +45,37 @@ async def ensure_bundle(world: World, manifest: JsonObject) -> JsonObject:
 
 
 async def prune(
-    world: World, rt: ResourceType, base: str, current: str | None, *, owner: Ref, keep: int = KEEP
+    world: World,
+    rt: ResourceType,
+    base: str,
+    current: str | None,
+    *,
+    owner: Ref,
+    keep: int = KEEP,
+    confidential: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
     """Delete old generations of a bundle, newest kept; returns the names deleted.
 
     Only objects that `owner` controls, whose name is `<base>-<hash>`, and that are not `current`, count. Call it after
     the Deployment reported that all its pods use `current`.
+
+    Args:
+        confidential: ends of data keys. A generation that holds something else there than `current` is not worth a roll back: it goes.
     """
-    old = [obj for obj in world.cache.list(rt, owner.key.namespace) if _is_generation(obj, base, owner)]
-    old = [obj for obj in old if obj["metadata"]["name"] != current]
+    found = [obj for obj in world.cache.list(rt, owner.key.namespace) if _is_generation(obj, base, owner)]
+    present = next((obj.get("data") or {} for obj in found if obj["metadata"]["name"] == current), {})
+    old = [obj for obj in found if obj["metadata"]["name"] != current]
     old.sort(key=lambda obj: (obj["metadata"].get("creationTimestamp", ""), obj["metadata"]["name"]), reverse=True)
-    for obj in old[keep:]:
+    kept = [obj for obj in old if _agrees(obj.get("data") or {}, present, confidential)][:keep]
+    gone = [obj for obj in old if obj not in kept]
+    for obj in gone:
         await world.delete(rt, obj)
-    return tuple(obj["metadata"]["name"] for obj in old[keep:])
+    return tuple(obj["metadata"]["name"] for obj in gone)
+
+
+def _agrees(data: Mapping[str, str], present: Mapping[str, str], confidential: tuple[str, ...]) -> bool:
+    """Whether everything confidential of a generation is still in use."""
+    return all(present.get(key) == data[key] for key in data if key.endswith(confidential)) if confidential else True
 
 
 def _is_generation(obj: JsonObject, base: str, owner: Ref) -> bool:

@@ -24,7 +24,7 @@ from moorage.keystone.service.seen import (
     OWNED,
     SECRET,
     SERVICE,
-    mounted_domains,
+    mounted,
 )
 from moorage.keystone.service.types import KIND
 from moorage.kube.client import Client
@@ -56,7 +56,7 @@ async def secret_data(m: Machine, name: str) -> dict[str, str]:
 
 
 async def domains_secret(m: Machine) -> str | None:
-    return mounted_domains(await m.client.get(DEPLOYMENT, m.key))
+    return mounted(await m.client.get(DEPLOYMENT, m.key), "domains")
 
 
 async def generations(m: Machine) -> list[str]:

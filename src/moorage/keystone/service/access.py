@@ -16,9 +16,10 @@ _APPLIED: Final = (*_READ, "create", "patch")
 ACCESS: Final = (
     Access("", ("secrets",), (*_APPLIED, "update", "delete")),
     Access("", ("configmaps",), (*_READ, "create", "delete")),
-    Access("", ("services", "persistentvolumeclaims"), _APPLIED),
+    Access("", ("services",), (*_APPLIED, "delete")),
+    Access("", ("persistentvolumeclaims",), _APPLIED),
     Access("", ("pods",), ("list",)),
-    Access("apps", ("deployments",), _APPLIED),
+    Access("apps", ("deployments",), (*_APPLIED, "delete")),
     Access("batch", ("jobs",), (*_READ, "create", "delete")),
     Access("batch", ("cronjobs",), (*_APPLIED, "delete")),
     Access("policy", ("poddisruptionbudgets",), _APPLIED),

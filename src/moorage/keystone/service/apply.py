@@ -6,6 +6,7 @@ Refusal that the next decision sees. Fresh keys are made here and nowhere else.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import secrets
 import time
@@ -17,8 +18,26 @@ from moorage.kube.errors import AlreadyExists, ApiError, BadRequest, Forbidden, 
 from moorage.runtime.projection import ensure_bundle, prune
 from moorage.runtime.world import ForeignObject, World
 
-from . import keys, manifests, metrics, observe
-from .plan import Action, CommitKeys, Create, Ensure, MakeKeys, Plan, Probe, Project, Prune, Remove, StageKeys
+from . import federation_secrets, keys, manifests, metrics, observe
+from .key_pair import make_pair
+from .plan import (
+    Action,
+    CommitKeys,
+    Create,
+    Ensure,
+    MakeKeys,
+    MakePair,
+    MakePassphrase,
+    Plan,
+    Probe,
+    Project,
+    Prune,
+    Remove,
+    StageKeys,
+    SwitchPair,
+    Tell,
+)
+from .render import PASSPHRASE, wanted
 from .seen import SECRET, Health, Note, Refusal, Seen
 
 _KEY_BYTES: Final = 32
@@ -57,8 +76,14 @@ async def apply(memory: observe.Memory, world: World, seen: Seen, plan: Plan) ->
         metrics.DURATION.labels(plan.step).observe(time.monotonic() - started)
     if answers.health is not None:
         memory.health[seen.keystone.metadata.uid] = answers.health
-    done = seen.after(plan.step, answers.written)
+    done = _informed(seen.after(plan.step, answers.written))
     return replace(done, health=answers.health or done.health, notes=(*done.notes, *answers.notes))
+
+
+def _informed(seen: Seen) -> Seen:
+    """With what was just written among the inputs: what is made from a Secret follows in the same pass."""
+    inputs = federation_secrets.renewed(seen)
+    return seen if inputs == seen.inputs else replace(seen, inputs=inputs, wanted=wanted(inputs))
 
 
 def _refused(seen: Seen, plan: Plan, reason: str, message: str) -> Seen:
@@ -80,14 +105,27 @@ async def _perform(world: World, seen: Seen, action: Action, answers: _Answers) 
             answers.note({**await _create(world, action), "kind": resource.kind})
         case Remove():
             await _remove(world, action, answers)
-        case Prune(resource, base, current, keep):
-            await prune(world, resource, base, current or None, owner=manifests.owner(seen.keystone), keep=keep)
+        case Prune(resource, base, current, keep, ends):
+            owner = manifests.owner(seen.keystone)
+            await prune(world, resource, base, current or None, owner=owner, keep=keep, confidential=ends)
         case MakeKeys(name):
             await _make_keys(world, seen, name, answers)
         case StageKeys():
             await _stage(world, seen, action, answers)
         case CommitKeys():
             await _commit(world, seen, action, answers)
+        case MakePassphrase(name):
+            data = {PASSPHRASE: base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()}
+            await _make_once(world, manifests.secret(seen.keystone, name.removeprefix(f"{seen.name}-"), data), answers)
+        case MakePair(name):
+            pair = await asyncio.to_thread(make_pair, f"{seen.name}-saml-sp", seen.now)
+            await _make_once(
+                world, manifests.key_pair(seen.keystone, name.removeprefix(f"{seen.name}-"), pair), answers
+            )
+        case SwitchPair():
+            await _switch(world, action, answers)
+        case Tell(reason, message):
+            answers.notes.append(Note(reason, message, warning=True))
         case Probe():
             answers.health = await observe.probe(world, action)
 
@@ -125,7 +163,11 @@ def _fresh() -> str:
 async def _make_keys(world: World, seen: Seen, name: str, answers: _Answers) -> None:
     """Create the repository, never over one that exists."""
     data = keys.initial(_fresh(), _fresh())
-    manifest = manifests.secret(seen.keystone, name.removeprefix(f"{seen.name}-"), data)
+    await _make_once(world, manifests.secret(seen.keystone, name.removeprefix(f"{seen.name}-"), data), answers)
+
+
+async def _make_once(world: World, manifest: JsonObject, answers: _Answers) -> None:
+    """Create a Secret of random content; one that is there already is taken as it is."""
     try:
         made = await world.create(SECRET, manifest)
     except AlreadyExists:
@@ -134,6 +176,17 @@ async def _make_keys(world: World, seen: Seen, name: str, answers: _Answers) -> 
             raise
         made = found
     answers.note({**made, "kind": SECRET.kind})
+
+
+async def _switch(world: World, action: SwitchPair, answers: _Answers) -> None:
+    """The staged pair becomes the present one. Killed in between, both Secrets hold it, and the next pass removes the staged one."""
+    present, staged = action.present, action.staged
+    if present["data"] != staged["data"]:
+        body = {**present, "apiVersion": "v1", "kind": "Secret", "data": staged["data"]}
+        answers.note({**await world.replace(SECRET, body), "kind": SECRET.kind})
+        text = f'Secret "{present["metadata"]["name"]}" holds the staged key pair now; the SP metadata names it alone'
+        answers.notes.append(Note("SAMLKeyPairSwitched", text))
+    await _remove(world, Remove(SECRET, staged), answers)
 
 
 async def _stage(world: World, seen: Seen, action: StageKeys, answers: _Answers) -> None:

@@ -14,34 +14,39 @@ from datetime import UTC
 from typing import Final, TypeAlias
 
 from moorage.core.conditions import find
+from moorage.core.meta import is_terminating
 from moorage.core.outcome import Done, Failed, Outcome, Stalled, Waiting
 from moorage.runtime.projection import rolled_out
 
-from . import repositories, support
+from . import federated_pods, federation_secrets, pods, repositories, support
+from .federation import CONFIG_VOLUME
 from .jobs import job_step
-from .manifests import bootstrap, database_name, db_sync, internal_endpoint, trust_flush
+from .manifests import SAML_SUFFIX, bootstrap, database_name, db_sync, internal_endpoint, trust_flush
 from .met import Met
-from .network import network_policy
+from .network import Serving, network_policy
 from .plan import Action, Ensure, Plan, Probe, Prune, Remove
-from .render import CONFIG_BASE, DOMAINS_BASE, base_children, bundles, workload
+from .render import CONFIG_BASE, DOMAINS_BASE, FEDERATION_BASE, base_children, bundles, workload
 from .seen import (
     CONFIG_MAP,
     CRON_JOB,
     DEPLOYMENT,
     NETWORK_POLICY,
     SECRET,
+    SERVICE,
     SecretFault,
     Seen,
     Step,
-    mounted_domains,
+    mounted,
 )
 from .troubles import API
 
 Answer: TypeAlias = Met | Plan | Outcome
 RETAIN: Final = 3
+CONFIDENTIAL: Final = (".client", "sp-key.pem")
+"""Ends of the data keys of the sidecar's files that hold a client secret or a private key."""
 HEALTHY_FOR: Final = 30.0
 """Seconds for which a good answer of the API counts; then it is asked again."""
-_SHOWN: Final = 20
+SHOWN: Final = 20
 """Backends that a message names; the rest is counted."""
 
 
@@ -79,30 +84,60 @@ def identity_backends(seen: Seen) -> Answer:
 
     Source: spec/keystone.md 4.5; both directions wait for the rollout.
     """
-    domains, live = seen.wanted.domains, seen.child(DEPLOYMENT, seen.name)
-    if domains.left:
-        return Waiting("WaitingForBackends", waiting_for(seen))
-    files = seen.wanted.domain_files
-    if mounted_domains(live) != (files.name if files else None):
-        what = "has not reached the Deployment yet" if files else "is still mounted by the Deployment"
-        return Waiting("WaitingForRollout", f"the domains projection {what}")
-    if not rolled_out(live):
-        what = "not every replica runs the domains projection yet" if files else "the Deployment has not rolled out yet"
-        return Waiting("WaitingForRollout", what)
-    if not domains.total:
+    found = seen.wanted
+    stale = "".join(f"; {text}" for text in found.stale[:SHOWN])
+    if found.left:
+        return Waiting("WaitingForBackends", waiting_for(seen) + stale)
+    if why := _not_rolled_out(seen):
+        return Waiting("WaitingForRollout", why + stale)
+    if not found.total:
         return Met("IdentityBackendsNotRequired", "no backend names this Keystone")
-    return Met("AllBackendsProjected", f"{len(domains.attached)} projected: {_listed(domains.attached)}")
+    return Met("AllBackendsProjected", f"{len(found.attached)} projected: {_listed(found.attached)}{stale}")
+
+
+def _not_rolled_out(seen: Seen) -> str:
+    """What keeps the pods from running just what is projected; "" when nothing does."""
+    files, live = seen.wanted, seen.child(DEPLOYMENT, seen.name)
+    wanted = {"domains": files.domain_files, "federation": files.federation_files}
+    for what, volume in (("domains", "domains"), ("federation", CONFIG_VOLUME)):
+        bundle = wanted[what]
+        if mounted(live, volume) != (bundle.name if bundle else None):
+            state = "has not reached the Deployment yet" if bundle else "is still mounted by the Deployment"
+            return f"the {what} projection {state}"
+    if not rolled_out(live):
+        held = [what for what, bundle in wanted.items() if bundle]
+        return (
+            f"not every replica runs the {' and '.join(held)} projection yet"
+            if held
+            else "the Deployment has not rolled out yet"
+        )
+    return _saml_not_rolled_out(seen)
+
+
+def _saml_not_rolled_out(seen: Seen) -> str:
+    """The same of the Deployment that answers SAML for all replicas."""
+    name, files = seen.name + SAML_SUFFIX, seen.wanted.federation_files
+    live = seen.child(DEPLOYMENT, name)
+    if not _forwards(seen):
+        return f'Deployment "{name}" is still there' if live is not None and seen.owns(live) else ""
+    if mounted(live, CONFIG_VOLUME) != (files.name if files else None):
+        return f'the federation projection has not reached Deployment "{name}" yet'
+    return "" if rolled_out(live) else f'Deployment "{name}", which answers SAML, has not rolled out yet'
+
+
+def _forwards(seen: Seen) -> bool:
+    return seen.wanted.sidecar is not None and seen.wanted.sidecar.elsewhere
 
 
 def waiting_for(seen: Seen) -> str:
     """The sentence that names every backend that is left out, and why."""
-    reasons = [f"{left.name} ({left.why})" for left in seen.wanted.domains.left]
+    reasons = [f"{left.name} ({left.why})" for left in seen.wanted.left]
     return f"Waiting for identity backends: {_listed(reasons, '; ')}"
 
 
 def _listed(names: Sequence[str], between: str = ", ") -> str:
-    more = len(names) - _SHOWN
-    return between.join(names[:_SHOWN]) + (f"{between}and {more} more" if more > 0 else "")
+    more = len(names) - SHOWN
+    return between.join(names[:SHOWN]) + (f"{between}and {more} more" if more > 0 else "")
 
 
 def config(seen: Seen) -> Answer:
@@ -114,13 +149,21 @@ def config(seen: Seen) -> Answer:
 
 def network(seen: Seen) -> Answer:
     """The NetworkPolicy, and its removal."""
-    wanted = network_policy(seen.keystone, seen.inputs.backends)
+    wanted = network_policy(seen.keystone, seen.inputs.backends, Serving(_ports(seen), _forwards(seen)))
     live = seen.child(NETWORK_POLICY, seen.name)
     if wanted is not None:
         return _ensured(seen, "NetworkPolicy", (Ensure(NETWORK_POLICY, wanted),)) or Met("NetworkPolicyReady")
     if live is not None and seen.owns(live):
         return Plan("NetworkPolicy", (Remove(NETWORK_POLICY, live),))
     return Met("NetworkPolicyNotRequired")
+
+
+def _ports(seen: Seen) -> tuple[int, ...]:
+    """Numbers at which pods serve: until a roll between plain and federated pods has ended, those of both."""
+    wanted = federated_pods.PORT if seen.wanted.sidecar else pods.PORT
+    live = seen.child(DEPLOYMENT, seen.name)
+    same = (mounted(live, CONFIG_VOLUME) is not None) == (seen.wanted.sidecar is not None)
+    return (wanted,) if live is None or (same and rolled_out(live)) else (pods.PORT, federated_pods.PORT)
 
 
 def database(seen: Seen) -> Answer:
@@ -150,12 +193,34 @@ def serving(seen: Seen) -> Answer:
     return Waiting("WaitingForDeployment", text, after=10)
 
 
+def single(seen: Seen) -> Answer:
+    """The workload that answers SAML for all replicas: it runs, or it goes once no pod hands anything on to it."""
+    said = f"{seen.keystone.spec.replicas} replicas run"
+    if _forwards(seen):
+        if why := _saml_not_rolled_out(seen):
+            return Waiting("WaitingForDeployment", why, after=10)
+        return Met("DeploymentReady", f"{said}, and one pod that answers SAML for all of them")
+    found = [(kind, seen.child(kind, seen.name + SAML_SUFFIX)) for kind in (DEPLOYMENT, SERVICE)]
+    ours = [(kind, live) for kind, live in found if live and seen.owns(live) and not is_terminating(live)]
+    if ours:
+        return Plan("SAMLWorkload", tuple(Remove(kind, live, "Foreground") for kind, live in ours))
+    return Met("DeploymentReady", said)
+
+
 def pruned(seen: Seen) -> Answer:
-    """Older generations: three stay; of domain files none once no domain is projected, since they hold passwords (B08)."""
-    files = seen.wanted.domain_files
+    """Older generations: three stay; of a type that is not projected any more none does, since they hold secrets (B08).
+
+    Of the sidecar's files a generation with another client secret or another private key goes at once (S8): a roll back to it could not
+    log anybody in, and a secret that was changed because it leaked is not to be read here.
+    """
+    found = seen.wanted
+    if _forwards(seen) and _saml_not_rolled_out(seen):
+        return Met("SecretsAvailable", "older generations stay until every pod runs the present one")
+    domains, federation = (bundle.name if bundle else "" for bundle in (found.domain_files, found.federation_files))
     actions = (
-        Prune(CONFIG_MAP, f"{seen.name}-{CONFIG_BASE}", seen.wanted.mounts.config, RETAIN),
-        Prune(SECRET, f"{seen.name}-{DOMAINS_BASE}", files.name if files else "", RETAIN if files else 0),
+        Prune(CONFIG_MAP, f"{seen.name}-{CONFIG_BASE}", found.mounts.config, RETAIN),
+        Prune(SECRET, f"{seen.name}-{DOMAINS_BASE}", domains, RETAIN if domains else 0),
+        Prune(SECRET, f"{seen.name}-{FEDERATION_BASE}", federation, RETAIN if federation else 0, CONFIDENTIAL),
     )
     return _ensured(seen, "Prune", actions) or Met("SecretsAvailable")
 
@@ -198,6 +263,8 @@ GROUPS: Final = (
     (Rule("SecretsReady", supported),),
     (Rule("SecretsReady", secrets),),
     (Rule("SecretsReady", connection),),
+    (Rule("IdentityBackendsReady", federation_secrets.made, blocking=False),),
+    (Rule("IdentityBackendsReady", federation_secrets.exported, blocking=False),),
     (Rule("IdentityBackendsReady", identity_backends, blocking=False),),
     (Rule("SecretsReady", config),),
     (
@@ -207,6 +274,7 @@ GROUPS: Final = (
     ),
     (Rule("DatabaseReady", database),),
     (Rule("DeploymentReady", serving), Rule("BootstrapReady", bootstrapped, blocking=False)),
+    (Rule("DeploymentReady", single, blocking=False),),
     (Rule("SecretsReady", pruned),),
     (Rule("KeystoneAPIReady", api), Rule("TrustFlushReady", trusts)),
     (Rule("CredentialKeysReady", repositories.credential_rotation),),

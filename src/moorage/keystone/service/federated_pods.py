@@ -7,22 +7,19 @@ Source: spec/keystone.md 1.3; decisions, Keystone 9, 18, 22; contract "Sidecar f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from moorage.core.meta import JsonObject
+from moorage.keystone.backend.federation import FOLDER
 
 from . import pods
+from .federation import MELLON_VOLUME, Mount
+from .proxy import SOCKET
 from .types import Keystone
 
 PORT: Final = 5050
-SOCKET: Final = "/run/keystone/keystone.sock"
-FOLDER: Final = "/etc/keystone-federation-proxy"
 BASE: Final = f"{FOLDER}/httpd-base.conf"
-CONFIG_VOLUME: Final = "federation-proxy-config"
-METADATA_VOLUME: Final = "federation-metadata"
-MELLON_VOLUME: Final = "federation-mellon"
 SAML: Final = "saml"
 """Component label of the one pod that answers SAML when there are several replicas (ADR 0012)."""
 _DRAINED: Final = "/run/keystone/drained"
@@ -35,23 +32,26 @@ class Sidecar:
     Args:
         image: of the sidecar.
         secret: name of the Secret with every file of it.
-        metadata: data keys and the names of their files in the folder of OIDC documents; empty without OIDC.
-        mellon: the same for SAML.
+        mounts: where these files are.
         elsewhere: SAML is answered by the Deployment `<keystone>-saml`, not by these pods.
     """
 
     image: str
     secret: str
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    mellon: Mapping[str, str] = field(default_factory=dict)
+    mounts: tuple[Mount, ...]
     elsewhere: bool = False
+
+    @property
+    def saml(self) -> bool:
+        """Whether a SAML backend is served."""
+        return any(mount.volume == MELLON_VOLUME for mount in self.mounts)
 
 
 def federated(keystone: Keystone, plain: JsonObject, sidecar: Sidecar, *, component: str = "api") -> JsonObject:
     """The template of API pods with the sidecar in front; `component` says which of the two Deployments they belong to."""
     pod = plain["spec"]
     api, *others = pod["containers"]
-    here = bool(sidecar.mellon) and (component == SAML or not sidecar.elsewhere)
+    here = sidecar.saml and (component == SAML or not sidecar.elsewhere)
     containers = [_behind(keystone, api), *others, _proxy(keystone, sidecar, here=here)]
     labels = {**plain["metadata"]["labels"], "app.kubernetes.io/component": component}
     return {
@@ -114,10 +114,10 @@ def _wait(keystone: Keystone) -> list[str]:
 
 def _proxy(keystone: Keystone, sidecar: Sidecar, *, here: bool) -> JsonObject:
     mounts = [
-        {"name": CONFIG_VOLUME, "mountPath": BASE, "subPath": "httpd-base.conf", "readOnly": True},
-        _folder(CONFIG_VOLUME, "conf.d"),
-        *([_folder(METADATA_VOLUME, "metadata")] if sidecar.metadata else []),
-        *([_folder(MELLON_VOLUME, "mellon")] if sidecar.mellon else []),
+        *(
+            _mount(volume, part)
+            for volume, part in sorted({(m.volume, m.path.partition("/")[0]) for m in sidecar.mounts})
+        ),
         {"name": "federation-proxy-tmp", "mountPath": "/tmp"},  # noqa: S108 - a volume of the pod's own
         _RUN,
     ]
@@ -142,23 +142,21 @@ def _proxy(keystone: Keystone, sidecar: Sidecar, *, here: bool) -> JsonObject:
     }  # fmt: skip
 
 
-def _folder(volume: str, name: str) -> JsonObject:
-    """A folder of regular files. Mounted whole, every file of a Secret is a link, and httpd is to see none (decision 9)."""
-    return {"name": volume, "mountPath": f"{FOLDER}/{name}", "subPath": name, "readOnly": True}
+def _mount(volume: str, part: str) -> JsonObject:
+    """A file, or a folder of regular files. Mounted whole, every file of a Secret is a link, and httpd is to see none (decision 9)."""
+    return {"name": volume, "mountPath": f"{FOLDER}/{part}", "subPath": part, "readOnly": True}
 
 
 def _volumes(sidecar: Sidecar) -> list[JsonObject]:
-    config = {"httpd-base.conf": "httpd-base.conf", "proxy.conf": "conf.d/proxy.conf"}
-    metadata = {key: f"metadata/{name}" for key, name in sidecar.metadata.items()}
-    mellon = {key: f"mellon/{name}" for key, name in sidecar.mellon.items()}
-    found = ((CONFIG_VOLUME, config), (METADATA_VOLUME, metadata), (MELLON_VOLUME, mellon))
+    names = sorted({mount.volume for mount in sidecar.mounts})
     return [
-        *(_volume(name, sidecar.secret, items) for name, items in found if items),
+        *(_volume(name, sidecar) for name in names),
         {"name": "federation-proxy-tmp", "emptyDir": {}},
         {"name": "run", "emptyDir": {}},
     ]
 
 
-def _volume(name: str, secret: str, items: Mapping[str, str]) -> JsonObject:
-    paths = [{"key": key, "path": items[key]} for key in sorted(items)]
-    return {"name": name, "secret": {"secretName": secret, "defaultMode": 0o400, "items": paths}}
+def _volume(name: str, sidecar: Sidecar) -> JsonObject:
+    items = sorted((mount.key, mount.path) for mount in sidecar.mounts if mount.volume == name)
+    paths = [{"key": key, "path": path} for key, path in items]
+    return {"name": name, "secret": {"secretName": sidecar.secret, "defaultMode": 0o400, "items": paths}}

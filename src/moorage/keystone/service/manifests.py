@@ -15,6 +15,7 @@ from moorage.core.digest import json_digest
 from moorage.core.meta import JsonObject, Ref, owner_reference
 
 from . import federated_pods, pods
+from .key_pair import CERTIFICATE, KEY, Pair
 from .types import KIND, Keystone
 
 GATE: Final = "cobaltcore.c5c3.io/pod-spec-hash"
@@ -37,6 +38,11 @@ def internal_endpoint(keystone: Keystone) -> str:
 def public_endpoint(keystone: Keystone) -> str:
     """URL of the Identity API for clients (decisions, Keystone 12)."""
     return keystone.spec.bootstrap.public_endpoint or internal_endpoint(keystone)
+
+
+def public_base(keystone: Keystone) -> str:
+    """The address that redirect URI, entityID and endpoints for providers begin with: the public endpoint without `/v3`."""
+    return public_endpoint(keystone).rstrip("/").removesuffix("/v3")
 
 
 def connection_url(keystone: Keystone, user: str = "", password: str = "") -> str:
@@ -63,6 +69,12 @@ def secret(keystone: Keystone, suffix: str, data: Mapping[str, str]) -> JsonObje
     """A Secret `<ks>-<suffix>` with these texts."""
     encoded = {key: base64.b64encode(data[key].encode()).decode() for key in sorted(data)}
     return {**child(keystone, "v1", "Secret", f"-{suffix}"), "type": "Opaque", "data": encoded}
+
+
+def key_pair(keystone: Keystone, suffix: str, pair: Pair) -> JsonObject:
+    """A Secret `<ks>-<suffix>` of type kubernetes.io/tls with this pair."""
+    data = {CERTIFICATE: pair.certificate.decode(), KEY: pair.key.decode()}
+    return {**secret(keystone, suffix, data), "type": "kubernetes.io/tls"}
 
 
 def volume_claim(keystone: Keystone) -> JsonObject:

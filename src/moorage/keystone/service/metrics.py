@@ -35,10 +35,24 @@ DB_SYNC_DURATION: Final = Histogram(
     buckets=(1, 5, 10, 30, 60, 120, 300, 600),
 )
 
+CERTIFICATE_EXPIRY: Final = Gauge(
+    "moorage_keystone_saml_sp_certificate_expiry_timestamp_seconds",
+    "When the certificate of the SAML service provider ends, as Unix time.",
+    ("keystone", "namespace"),
+)
+
 
 def age(key: Key, key_type: str, since: datetime, now: datetime) -> None:
     """How old the keys of one repository are."""
     ROTATION_AGE.labels(key.name, key.namespace, key_type).set(max(0.0, (now - since).total_seconds()))
+
+
+def certificate_ends(key: Key, at: datetime | None) -> None:
+    """When the SAML service provider's certificate ends; None when there is none that counts."""
+    if at is not None:
+        CERTIFICATE_EXPIRY.labels(key.name, key.namespace).set(at.timestamp())
+    else:
+        CERTIFICATE_EXPIRY.remove_by_labels({"keystone": key.name, "namespace": key.namespace})
 
 
 def db_sync_ended(key: Key, result: str, seconds: float | None) -> None:
@@ -52,3 +66,4 @@ def forget(key: Key) -> None:
     """The Keystone is gone; its gauges go with it."""
     for key_type in ("fernet", "credential"):
         ROTATION_AGE.remove_by_labels({"keystone": key.name, "namespace": key.namespace, "key_type": key_type})
+    certificate_ends(key, None)

@@ -17,6 +17,7 @@ from moorage.core import conditions
 from moorage.core.meta import JsonObject, Key, ResourceType
 from moorage.keystone.backend.materials import Materials
 from moorage.keystone.backend.render import secret_names
+from moorage.keystone.backend.saml import pair_secret
 from moorage.keystone.backend.types import KIND as BACKEND
 from moorage.kube.errors import Forbidden
 from moorage.runtime.projection import rolled_out
@@ -25,7 +26,10 @@ from moorage.runtime.world import World
 
 from . import metrics
 from .domains import data_of
+from .federation_secrets import METADATA_SECRET, PAIR_SECRET, PASSPHRASE_SECRET, STAGED_SECRET
+from .key_pair import CERTIFICATE, not_after
 from .keys import rotated_at
+from .manifests import SAML_SUFFIX, public_base
 from .plan import Probe
 from .pods import selector
 from .render import wanted
@@ -64,13 +68,14 @@ _SUFFIXES: Final[tuple[tuple[ResourceType, tuple[str, ...]], ...]] = (
         (
             "-db-connection", "-bootstrap", "-fernet-keys", "-fernet-keys-rotation",
             "-credential-keys", "-credential-keys-rotation",
+            PASSPHRASE_SECRET, PAIR_SECRET, STAGED_SECRET, METADATA_SECRET,
         ),
     ),
     (JOB, ("-db-sync", "-bootstrap", "-credential-migrate")),
     (CRON_JOB, ("-trust-flush",)),
     (PVC, ("-data",)),
-    (DEPLOYMENT, ("",)),
-    (SERVICE, ("",)),
+    (DEPLOYMENT, ("", SAML_SUFFIX)),
+    (SERVICE, ("", SAML_SUFFIX)),
     (PDB, ("",)),
     (NETWORK_POLICY, ("",)),
 )  # fmt: skip
@@ -122,14 +127,17 @@ def _inputs(world: World, keystone: Keystone) -> Inputs:
         database=_secret(world, namespace, spec.database.secret_ref.name if spec.database.secret_ref else None),
         admin=_secret(world, namespace, spec.bootstrap.admin_password_secret_ref.name),
         policy=world.cache.get(CONFIG_MAP, Key(namespace, policy)) if policy else None,
-        backends=tuple(_attached(world, item) for item in found),
+        backends=tuple(_attached(world, item, public_base(keystone)) for item in found),
+        passphrase=_secret(world, namespace, keystone.metadata.name + PASSPHRASE_SECRET),
+        pair=_secret(world, namespace, keystone.metadata.name + PAIR_SECRET),
+        staged=_secret(world, namespace, keystone.metadata.name + STAGED_SECRET),
     )
 
 
-def _attached(world: World, obj: JsonObject) -> Attached:
+def _attached(world: World, obj: JsonObject, base: str) -> Attached:
     backend = BACKEND.parse(obj)
     names, namespace = secret_names(backend), backend.metadata.namespace
-    return Attached(backend, Materials({name: data_of(_secret(world, namespace, name)) for name in names}))
+    return Attached(backend, Materials({name: data_of(_secret(world, namespace, name)) for name in names}, base))
 
 
 def _secret(world: World, namespace: str, name: str | None) -> JsonObject | None:
@@ -167,6 +175,7 @@ async def _troubles(world: World, key: Key, inputs: Inputs) -> dict[str, str]:
 
 
 def _measure(seen: Seen) -> None:
+    _measure_pair(seen)
     for key_type in ("fernet", "credential"):
         live = seen.child(SECRET, f"{seen.name}-{key_type}-keys")
         if live is not None:
@@ -179,6 +188,16 @@ def _measure(seen: Seen) -> None:
         metrics.db_sync_ended(seen.key, "success", _seconds(job))
     if state == "failed" and (before is None or before.reason != "DBSyncFailed"):
         metrics.db_sync_ended(seen.key, "failure", None)
+
+
+def _measure_pair(seen: Seen) -> None:
+    """When the certificate of the service provider ends: the consumed one, else ours while a SAML backend uses it."""
+    ends = None
+    for item in seen.inputs.backends:
+        if item.backend.spec.type == "SAML" and not item.terminating:
+            data = item.materials.secrets.get(pair_secret(item.backend)) or {}
+            ends = not_after(data.get(CERTIFICATE, b""))
+    metrics.certificate_ends(seen.key, ends)
 
 
 def _seconds(job: JsonObject) -> float | None:
@@ -275,7 +294,12 @@ def _policy_of(obj: JsonObject) -> Iterable[str]:
 
 
 def _backend_secrets(obj: JsonObject) -> Iterable[str]:
-    return _names(obj, ("ldap", "bindCredentialsSecretRef", "name"), ("ldap", "tls", "caBundleSecretRef", "name"))
+    namespace = obj["metadata"].get("namespace", "")
+    try:
+        names = secret_names(BACKEND.parse(obj))
+    except ValueError:  # stored under another schema: nothing is projected from it either
+        return ()
+    return [f"{namespace}/{name}" for name in names]
 
 
 def _parent(obj: JsonObject) -> Iterable[str]:

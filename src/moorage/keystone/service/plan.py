@@ -49,12 +49,18 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Prune:
-    """Delete older generations of a bundle, all but the `keep` newest besides `current`."""
+    """Delete older generations of a bundle, all but the `keep` newest besides `current`.
+
+    Args:
+        confidential: data keys that end so hold what must not outlive its use: an older generation with another content there, or with
+            such a key that the current one lacks, goes at once.
+    """
 
     resource: ResourceType
     base: str
     current: str
     keep: int
+    confidential: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,36 @@ class CommitKeys:
 
 
 @dataclass(frozen=True, slots=True)
+class MakePassphrase:
+    """Create the Secret `name` with the passphrase that encrypts sessions of the sidecar."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class MakePair:
+    """Create the Secret `name` with a fresh key pair of the SAML service provider."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchPair:
+    """Put the staged key pair in the place of the present one, guarded by its resourceVersion; then the staging Secret goes."""
+
+    present: JsonObject = field(repr=False)
+    staged: JsonObject = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Warn a person of what the actions before it changed."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Probe:
     """Ask the Identity API whether it lives, and whether it can use its database, which the answer calls by `database`."""
 
@@ -90,7 +126,21 @@ class Probe:
     database: str
 
 
-Action: TypeAlias = Ensure | Project | Create | Remove | Prune | MakeKeys | StageKeys | CommitKeys | Probe
+Action: TypeAlias = (
+    Ensure
+    | Project
+    | Create
+    | Remove
+    | Prune
+    | MakeKeys
+    | StageKeys
+    | CommitKeys
+    | MakePassphrase
+    | MakePair
+    | SwitchPair
+    | Tell
+    | Probe
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,21 +6,29 @@ Source: spec/keystone.md 1.2 to 1.5, 3.2.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from moorage.core.meta import JsonObject
 from moorage.core.secret import SecretText
+from moorage.keystone.backend.materials import Document, Fault
 from moorage.render.bundle import Bundle
 
 from . import federated_pods, manifests, pods
 from .conf import ConfigFault, Facts, config_files, overridden
-from .domains import Domains, project_all
+from .domains import Domains, Left, data_of
+from .domains import project_all as domains_of
+from .federation import Federation, Ground
+from .federation import project_all as federation_of
+from .key_pair import CERTIFICATE
 from .plan import Ensure, Project
-from .seen import CONFIG_MAP, DEPLOYMENT, PDB, PVC, SECRET, SERVICE, Inputs, SecretFault, secret_text
+from .seen import CONFIG_MAP, DEPLOYMENT, PDB, PVC, SECRET, SERVICE, Attached, Inputs, SecretFault, secret_text
 from .types import Keystone
 
 CONFIG_BASE = "config"
 DOMAINS_BASE = "domains"
+FEDERATION_BASE = "federation"
+PASSPHRASE = "passphrase"  # noqa: S105 - a data key
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +39,23 @@ class Wanted:
         connection: URL of the database, or why there is none.
         password: of the administrator, or why there is none.
         config: files of keystone.conf.d, or why there are none.
-        domains: what is projected and what is left out.
+        domains: what is projected of LDAP backends and what is left out.
+        federation: the same of federated ones.
         overridden: our options that extraConfig overrides.
-        sidecar: what federated pods run; None without a federated backend.
+        sidecar: what federated pods run; None without one.
+        stale: one sentence for each backend whose provider's metadata could not be fetched anew.
     """
 
     connection: SecretText | SecretFault
     password: SecretText | SecretFault
     config: Bundle | ConfigFault
     domains: Domains
+    federation: Federation
     domain_files: Bundle | None = field(repr=False)
+    federation_files: Bundle | None = field(repr=False)
     overridden: tuple[str, ...] = ()
     sidecar: federated_pods.Sidecar | None = None
+    stale: tuple[str, ...] = ()
 
     @property
     def mounts(self) -> pods.Mounts:
@@ -50,21 +63,78 @@ class Wanted:
         assert isinstance(self.config, Bundle)
         return pods.Mounts(self.config.name, self.domain_files.name if self.domain_files else None)
 
+    @property
+    def attached(self) -> tuple[str, ...]:
+        """Names of all backends that are projected."""
+        return tuple(sorted((*self.domains.attached, *self.federation.attached)))
+
+    @property
+    def left(self) -> tuple[Left, ...]:
+        """All backends that are not, by name."""
+        return tuple(sorted((*self.domains.left, *self.federation.left), key=lambda item: item.name))
+
+    @property
+    def total(self) -> int:
+        """Backends that are not being deleted."""
+        return self.domains.total + self.federation.total
+
 
 def wanted(inputs: Inputs) -> Wanted:
     """What these inputs call for; faults are values, nothing is raised."""
     keystone = inputs.keystone
     name = keystone.metadata.name
-    domains = project_all(inputs.backends)
-    facts = Facts(inputs.policy, bool(domains.files))
+    domains, federation = domains_of(inputs.backends), federation_of(inputs.backends, ground(inputs))
+    facts = Facts(inputs.policy, bool(domains.files), federation.facts)
+    files = Bundle(f"{name}-{FEDERATION_BASE}", federation.files) if federation.files else None
     return Wanted(
         connection=_connection(inputs),
         password=_password(inputs),
         config=_config(keystone, facts),
         domains=domains,
+        federation=federation,
         domain_files=Bundle(f"{name}-{DOMAINS_BASE}", domains.files) if domains.files else None,
+        federation_files=files,
         overridden=overridden(keystone, facts),
+        sidecar=_sidecar(keystone, federation, files),
+        stale=tuple(_stale(inputs.backends)),
     )
+
+
+def ground(inputs: Inputs) -> Ground:
+    """What the sidecar is built on besides the backends."""
+    declared = inputs.keystone.spec.federation
+    return Ground(
+        base=manifests.public_base(inputs.keystone),
+        image=declared is not None and declared.proxy_image is not None,
+        dashboards=(declared.trusted_dashboards if declared else None) or (),
+        passphrase=_passphrase(inputs),
+        next_certificate=(data_of(inputs.staged) or {}).get(CERTIFICATE, b""),
+    )
+
+
+def _passphrase(inputs: Inputs) -> str | Fault | None:
+    if inputs.passphrase is None:
+        return None
+    name = inputs.passphrase["metadata"]["name"]
+    try:
+        return secret_text(inputs.passphrase, name, PASSPHRASE)
+    except SecretFault as fault:
+        return Fault("PassphraseUnavailable", f"{fault}; delete the Secret to have a new one made")
+
+
+def _sidecar(keystone: Keystone, federation: Federation, files: Bundle | None) -> federated_pods.Sidecar | None:
+    declared = keystone.spec.federation
+    if files is None or declared is None or declared.proxy_image is None:
+        return None
+    elsewhere = federation.saml and keystone.spec.replicas > 1
+    return federated_pods.Sidecar(declared.proxy_image.reference, files.name, federation.mounts, elsewhere)
+
+
+def _stale(backends: Iterable[Attached]) -> Iterator[str]:
+    for item in sorted(backends, key=lambda item: item.name):
+        document = item.materials.document
+        if isinstance(document, Document) and document.stale and not item.terminating:
+            yield f"{item.name} runs on the last good metadata of its provider: {document.why}"
 
 
 def _connection(inputs: Inputs) -> SecretText | SecretFault:
@@ -112,8 +182,8 @@ def bundles(keystone: Keystone, found: Wanted) -> tuple[Project, ...]:
     """The content-named children: the configuration, and the domain files when there are any."""
     assert isinstance(found.config, Bundle)
     projected = [Project(CONFIG_MAP, _bundle(keystone, found.config, secret=False))]
-    if found.domain_files is not None:
-        projected.append(Project(SECRET, _bundle(keystone, found.domain_files, secret=True)))
+    files = (found.domain_files, found.federation_files)
+    projected += [Project(SECRET, _bundle(keystone, item, secret=True)) for item in files if item is not None]
     return tuple(projected)
 
 
@@ -129,7 +199,7 @@ def workload(keystone: Keystone, found: Wanted) -> tuple[Ensure, ...]:
     plain, sidecar = pods.api_template(keystone, found.mounts, found.connection.reveal()), found.sidecar
     api = plain if sidecar is None else federated_pods.federated(keystone, plain, sidecar)
     return (
-        Ensure(SERVICE, manifests.service(keystone, sticky=sidecar is not None and bool(sidecar.mellon))),
+        Ensure(SERVICE, manifests.service(keystone, sticky=sidecar is not None and sidecar.saml)),
         *(() if sidecar is None or not sidecar.elsewhere else _saml(keystone, plain, sidecar)),
         Ensure(DEPLOYMENT, manifests.deployment(keystone, api)),
         Ensure(PDB, manifests.disruption_budget(keystone)),

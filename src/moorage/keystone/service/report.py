@@ -18,7 +18,7 @@ from moorage.runtime.projection import rolled_out
 from moorage.runtime.room import Event, Report
 
 from .catalogue import unknown_options
-from .decide import GROUPS, Answer, answers
+from .decide import GROUPS, SHOWN, Answer, answers
 from .manifests import public_endpoint
 from .met import Met
 from .plan import Plan
@@ -63,11 +63,13 @@ _WARNED: Final = frozenset(
 )  # fmt: skip
 """Reasons that also make a Warning event when they come up: a person is needed, or somebody else's object is in the way."""
 EVENTS: Final = (
-    "IdentityBackendSkipped", "ExtraConfigOwnedKeyOverride", "FernetKeysRotated", "CredentialKeysRotated", *sorted(_WARNED),
+    "IdentityBackendSkipped", "FederationProxyImageMissing", "FederationMetadataStale", "SAMLEntityIDChanged",
+    "SAMLKeyPairSwitched", "ExtraConfigOwnedKeyOverride", "FernetKeysRotated", "CredentialKeysRotated", *sorted(_WARNED),
 )  # fmt: skip
 """Every event reason, for the reference."""
 _STEPS: Final = {
-    "DBConnectionSecret": "SecretsReady", "Config": "SecretsReady", "Prune": "SecretsReady",
+    "DBConnectionSecret": "SecretsReady", "FederationSecrets": "IdentityBackendsReady", "SPMetadata": "IdentityBackendsReady",
+    "SAMLWorkload": "DeploymentReady", "Config": "SecretsReady", "Prune": "SecretsReady",
     "FernetKeys": "FernetKeysReady", "CredentialKeys": "CredentialKeysReady", "NetworkPolicy": "NetworkPolicyReady",
     "Database": "DatabaseReady", "Deployment": "DeploymentReady", "HealthCheck": "KeystoneAPIReady",
     "Bootstrap": "BootstrapReady", "TrustFlush": "TrustFlushReady",
@@ -149,13 +151,24 @@ def _runs_wanted_image(seen: Seen, live: JsonObject | None) -> bool:
     return any(c["name"] == "keystone" and c["image"] == seen.keystone.spec.image.reference for c in containers)
 
 
+def _backend_events(seen: Seen) -> Iterator[Event]:
+    """What a person should know of backends. The message of the condition remembers what was said; what it does not show is not said."""
+    before = find(seen.stored, "IdentityBackendsReady")
+    said = before.message if before else ""
+    for left in seen.wanted.left[:SHOWN]:
+        own = left.reason if left.reason in EVENTS else ""
+        if (left.fault or own) and f"{left.name} ({left.why})" not in said:
+            yield Event(
+                "Warning", own or "IdentityBackendSkipped", f"identity backend {left.name} is skipped: {left.why}"
+            )
+    for text in seen.wanted.stale[:SHOWN]:
+        if text not in said:
+            yield Event("Warning", "FederationMetadataStale", text)
+
+
 def _events(seen: Seen, told: tuple[Condition, ...]) -> Iterator[Event]:
     """What changed since the stored status, each once."""
-    before = find(seen.stored, "IdentityBackendsReady")
-    for left in seen.wanted.domains.left:
-        sentence = f"{left.name} ({left.why})"
-        if left.fault and (before is None or sentence not in before.message):
-            yield Event("Warning", "IdentityBackendSkipped", f"identity backend {left.name} is skipped: {left.why}")
+    yield from _backend_events(seen)
     extra, known = find(told, EXTRA_CONFIG), find(seen.stored, EXTRA_CONFIG)
     if extra and extra.reason == "OwnedKeyOverridden" and (known is None or known.message != extra.message):
         yield Event("Warning", "ExtraConfigOwnedKeyOverride", extra.message)
@@ -164,4 +177,4 @@ def _events(seen: Seen, told: tuple[Condition, ...]) -> Iterator[Event]:
         if item.reason in _WARNED and (old is None or old.reason != item.reason):
             yield Event("Warning", item.reason, item.message)
     for note in seen.notes:
-        yield Event("Normal", note.reason, note.message)
+        yield Event("Warning" if note.warning else "Normal", note.reason, note.message)

@@ -90,13 +90,22 @@ class Attached:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """All that the children are made from."""
+    """All that the children are made from.
+
+    Args:
+        passphrase: the Secret that encrypts sessions of the sidecar.
+        pair: the Secret with our own key pair of the SAML service provider.
+        staged: the Secret with the key pair that will take its place.
+    """
 
     keystone: Keystone
     database: JsonObject | None = field(default=None, repr=False)
     admin: JsonObject | None = field(default=None, repr=False)
     policy: JsonObject | None = None
     backends: tuple[Attached, ...] = ()
+    passphrase: JsonObject | None = field(default=None, repr=False)
+    pair: JsonObject | None = field(default=None, repr=False)
+    staged: JsonObject | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +119,8 @@ class Health:
 
 
 Step = Literal[
-    "DBConnectionSecret", "Config", "FernetKeys", "CredentialKeys", "NetworkPolicy",
-    "Database", "Deployment", "Prune", "HealthCheck", "Bootstrap", "TrustFlush",
+    "DBConnectionSecret", "FederationSecrets", "SPMetadata", "Config", "FernetKeys", "CredentialKeys", "NetworkPolicy",
+    "Database", "Deployment", "SAMLWorkload", "Prune", "HealthCheck", "Bootstrap", "TrustFlush",
 ]  # fmt: skip
 """Sub-reconcilers, named as in the metrics of spec/keystone.md 6."""
 
@@ -131,6 +140,7 @@ class Note:
 
     reason: str
     message: str
+    warning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +198,13 @@ class Seen:
         return replace(self, live=live, done=self.done | {step})
 
 
-def mounted_domains(deployment: JsonObject | None) -> str | None:
-    """Name of the Secret behind the volume `domains` of the pod template, None without one."""
+def mounted(deployment: JsonObject | None, volume: str) -> str | None:
+    """Name of the Secret behind a volume of the pod template, None without one."""
     if deployment is None:
         return None
-    for volume in deployment["spec"]["template"]["spec"].get("volumes") or ():
-        if volume["name"] == "domains":
-            name: str = volume["secret"]["secretName"]
+    for item in deployment["spec"]["template"]["spec"].get("volumes") or ():
+        if item["name"] == volume:
+            name: str = item["secret"]["secretName"]
             return name
     return None
 
