@@ -69,6 +69,8 @@ SSLCertificateFile {pair[0]}
 SSLCertificateKeyFile {pair[1]}
 LimitRequestFieldSize 65535
 LimitRequestFields 200
+KeepAliveTimeout 600
+MaxKeepAliveRequests 0
 ProxyPreserveHost On
 RequestHeader set X-Forwarded-Proto https
 <Proxy "balancer://keystone">

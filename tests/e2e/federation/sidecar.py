@@ -27,7 +27,7 @@ class Sidecar:
     process: Process
 
 
-def _sandbox(folder: Path, run: Path, address: str) -> list[str]:
+def sandbox(folder: Path, run: Path, address: str) -> list[str]:
     return [
         *("bwrap", "--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/etc"),
         *(word for name in ("bin", "lib", "lib64", "sbin") for word in ("--symlink", f"usr/{name}", f"/{name}")),
@@ -52,8 +52,6 @@ def sidecar(
         path.write_bytes(content)
     apache = [program(Path("/usr/sbin/apache2"), "apache2-bin"), "-DFOREGROUND", "-f", f"{CONFIG}/httpd-base.conf"]
     flags = [word for name in defines for word in ("-D", name)]
-    argv = [*_sandbox(folder, socket.parent, address), *apache, *flags]
+    argv = [*sandbox(folder, socket.parent, address), *apache, *flags]
     with running(Command("sidecar", argv, folder, stop_signal=signal.SIGTERM), port=5050) as process:
         yield Sidecar(f"http://{address}:5050", process)
-
-

@@ -6,16 +6,20 @@ Enters: addresses, an authority to trust. Leaves: pages with the way that led to
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import html.parser
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urljoin
 
 import aiohttp
 
 HOPS = 20
+TURNS = 4
+"""Turns of the event loop in which an aborted TLS transport closes its socket."""
 
 
 @dataclass
@@ -88,6 +92,8 @@ class Visitor:
         ) as answer:
             body = (await answer.read()).decode(errors="replace")
             self.way.append((answer.status, url))
+            # A cookie that is set to nothing is taken away; this jar would go on sending it empty.
+            self.session.cookie_jar.clear(lambda cookie: not cookie.value)
             return Page(answer.status, url, body, {k.title(): v for k, v in answer.headers.items()}, tuple(self.way))
 
     async def open(self, url: str, form: Mapping[str, str] | None = None, **headers: str) -> Page:
@@ -133,12 +139,20 @@ class Visitor:
 
 
 @contextlib.asynccontextmanager
+async def session(trust: ssl.SSLContext, **options: Any) -> AsyncIterator[aiohttp.ClientSession]:
+    """A client whose transports are gone when it is: a connection that stays open until then is aborted, one that closes before would linger."""
+    connector = aiohttp.TCPConnector(ssl=trust, keepalive_timeout=600)
+    async with aiohttp.ClientSession(
+        connector=connector, max_field_size=65535, max_line_size=65535, **options
+    ) as opened:
+        yield opened
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+
+
+@contextlib.asynccontextmanager
 async def visitor(trust: ssl.SSLContext) -> AsyncIterator[Visitor]:
     """A browser with no cookies yet."""
-    jar = aiohttp.CookieJar(unsafe=True, treat_as_secure_origin=[])
     headers = {"Accept": "text/html,application/xhtml+xml", "User-Agent": "Mozilla/5.0 (visitor)"}
-    limits = {"max_field_size": 65535, "max_line_size": 65535}
-    async with aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(ssl=trust, force_close=True), cookie_jar=jar, headers=headers, **limits
-    ) as session:
-        yield Visitor(session)
+    async with session(trust, cookie_jar=aiohttp.CookieJar(unsafe=True), headers=headers) as opened:
+        yield Visitor(opened)

@@ -55,26 +55,28 @@ class Client:
 
 @dataclass(frozen=True)
 class ServiceProvider:
-    """A SAML service provider as its metadata describes it; `certificate` is base64 of DER."""
+    """A SAML service provider as its metadata describes it; `certificate` is base64 of DER, `logout_posts`: its logout takes POST."""
 
     entity_id: str
     acs: str
     logout: str = ""
     certificate: str = ""
+    logout_posts: bool = False
 
     @classmethod
     def of(cls, metadata: bytes) -> ServiceProvider:
         """Read an SP's EntityDescriptor."""
         root = etree.fromstring(metadata)
         acs = next(item for item in root.iter(f"{{{MD}}}AssertionConsumerService") if item.get("Binding") == POST)
-        logout = next(root.iter(f"{{{MD}}}SingleLogoutService"), None)
+        logouts = {item.get("Binding"): item.get("Location", "") for item in root.iter(f"{{{MD}}}SingleLogoutService")}
         keys = [item for item in root.iter(f"{{{MD}}}KeyDescriptor") if item.get("use", "encryption") == "encryption"]
         text = next(keys[0].iter(f"{{{DS}}}X509Certificate")).text if keys else ""
         return cls(
             root.get("entityID", ""),
             acs.get("Location", ""),
-            "" if logout is None else logout.get("Location", ""),
+            logouts.get(POST) or next(iter(logouts.values()), ""),
             "".join((text or "").split()),
+            POST in logouts,
         )
 
 

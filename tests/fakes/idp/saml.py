@@ -15,7 +15,7 @@ from lxml import etree
 from tests.fakes.exchange import Answer, Request, login_page, posting_page, redirect
 from tests.fakes.idp import forgery
 from tests.fakes.idp.keys import SigningKey
-from tests.fakes.idp.model import DS, MD, POST, Realm, SamlFault, ServiceProvider, User
+from tests.fakes.idp.model import DS, MD, Realm, SamlFault, ServiceProvider, User
 from tests.fakes.idp.signature import encrypted, sign
 
 P = "urn:oasis:names:tc:SAML:2.0:protocol"
@@ -121,7 +121,7 @@ def response(realm: Realm, entity: str, provider: ServiceProvider, user: User, r
 
 
 def logout(realm: Realm, entity: str, request: Request) -> Answer:
-    """Answer a LogoutRequest by a signed LogoutResponse of the Redirect binding."""
+    """Answer a LogoutRequest by a signed LogoutResponse, of the POST binding where the service provider has one."""
     message = _message(request.query["SAMLRequest"])
     issuer = message.findtext(f"{{{A}}}Issuer", "")
     provider = next(item for item in realm.providers if item.entity_id == issuer)
@@ -130,7 +130,9 @@ def logout(realm: Realm, entity: str, request: Request) -> Answer:
         f' Destination={quoteattr(provider.logout)} InResponseTo="{message.get("ID")}"><a:Issuer>{escape(entity)}</a:Issuer>'
         '<p:Status><p:StatusCode Value="urn:oasis:names:tc:SAML:2.0:status:Success"/></p:Status></p:LogoutResponse>'
     )
-    return redirect(f"{provider.logout}?{forgery.signed_query(text, realm.key, request.query.get('RelayState'))}")
-
-
-__all__ = ["POST", "assertion", "logout", "metadata", "response", "sso"]
+    relay = {name: value for name, value in request.query.items() if name == "RelayState"}
+    if not provider.logout_posts:
+        return redirect(f"{provider.logout}?{forgery.signed_query(text, realm.key, relay.get('RelayState'))}")
+    made = etree.fromstring(text)
+    sign(made, realm.key)
+    return posting_page(provider.logout, {"SAMLResponse": base64.b64encode(etree.tostring(made)).decode(), **relay})

@@ -56,7 +56,9 @@ def _lines(endpoints: str, entity_id: str, certificates: tuple[bytes, ...]) -> I
     for certificate in certificates:
         yield _key("signing", certificate)
     yield _key("encryption", certificates[0])
-    yield f'    <md:SingleLogoutService Binding="{_BINDINGS}:HTTP-Redirect" Location="{_attribute(endpoints)}/logout"/>'
+    # By POST first: mellon cannot verify the signature of an answer that comes by Redirect, and shows an error page after the logout.
+    for binding in ("HTTP-POST", "HTTP-Redirect"):
+        yield f'    <md:SingleLogoutService Binding="{_BINDINGS}:{binding}" Location="{_attribute(endpoints)}/logout"/>'
     yield f"    <md:NameIDFormat>{_NAME_ID}</md:NameIDFormat>"
     where = f'Binding="{_BINDINGS}:HTTP-POST" Location="{_attribute(endpoints)}/postResponse"'
     yield f'    <md:AssertionConsumerService index="0" isDefault="true" {where}/>'

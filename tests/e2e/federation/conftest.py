@@ -1,0 +1,24 @@
+"""One stand for all tests of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.e2e.federation.stand import Stand, stand
+from tests.fakes.idp import SamlFault
+
+
+@pytest.fixture(scope="module")
+def _stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    with stand(tmp_path_factory.mktemp("stand")) as served:
+        yield served
+
+
+@pytest.fixture
+def site(_stand: Stand) -> Iterator[Stand]:
+    """The stand, its providers as they should be."""
+    yield _stand
+    for realm in _stand.idp.realms.values():
+        realm.fault, realm.down, realm.lifetime = SamlFault.NONE, False, 300.0
+        realm.revoked.clear()

@@ -1,0 +1,153 @@
+"""A cloud with federated sign-in as people and attackers meet it: addresses, logins, bearer tokens. Who runs it does not matter here.
+
+Enters: the public address, the provider, an administrator. Leaves: pages, tokens, what Keystone says of them. The names of the three providers are
+those of every stand: `acme` (OIDC, realm acme, takes bearer tokens), `beta` (OIDC, realm beta), `corp` (SAML, realm corp).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+import aiohttp
+from tests.e2e.federation.objects import Admin, administrator, password_login
+from tests.e2e.federation.visitor import Page, Visitor, session, visitor
+from tests.fakes.idp import Client, FakeIdp, Realm, User
+from yarl import URL
+
+from moorage.core.meta import JsonObject
+
+ACME, BETA, CORP = "acme", "beta", "corp"
+PROTOCOLS = {ACME: "openid", BETA: "openid", CORP: "mapped"}
+PEOPLE = {ACME: "alice", BETA: "bob", CORP: "carol"}
+REDIRECT = "/v3/OS-FEDERATION/redirect_uri"
+DASHBOARD = "https://127.0.0.30:9443/auth/websso/"
+"""Where tokens may be posted to; nobody listens there when no browser with scripts takes part."""
+
+
+def realms(base: str) -> list[Realm]:
+    """The realms of the fake, for a Keystone at `base`. Alice and carol are in two groups, bob in one, dave and erin in none."""
+    redirect = (f"{base}{REDIRECT}",)
+    clients = (Client("keystone", redirect), Client("cli", audience=("keystone",)), Client("other"))
+    crew = (User("alice", ("eng", "ops")), User("dave"))
+    return [
+        Realm(ACME, crew, clients),
+        Realm(BETA, (User("bob", ("eng",)), *crew), clients),
+        Realm(CORP, (User("carol", ("eng", "ops")), User("erin"))),
+    ]
+
+
+@dataclass(frozen=True)
+class Bearer:
+    """The answer to a bearer token: status, the Keystone token's body, the token."""
+
+    status: int
+    body: JsonObject
+    token: str
+    text: str
+
+    @property
+    def user(self) -> str:
+        return str(self.body.get("user", {}).get("name", ""))
+
+
+@dataclass
+class Site:
+    """`base`: the public https address; `keystone`: an address of the API for the administrator, ending in /v3."""
+
+    base: str
+    keystone: str
+    idp: FakeIdp
+    trust: ssl.SSLContext
+    admin_password: str
+    origin: str = DASHBOARD
+
+    # --- addresses
+
+    def protected(self, name: str, kind: str = "auth", protocol: str = "") -> str:
+        """The path by which a provider is signed in at: for browsers (websso) or for tokens and ECP (auth)."""
+        tail = f"/OS-FEDERATION/identity_providers/{name}/protocols/{protocol or PROTOCOLS[name]}/{kind}"
+        return f"/v3/auth{tail}" if kind == "websso" else f"/v3{tail}"
+
+    def websso(self, name: str, origin: str = "") -> str:
+        """The address that a dashboard sends browsers to."""
+        return f"{self.base}{self.protected(name, 'websso')}?{urlencode({'origin': origin or self.origin})}"
+
+    def mellon(self, page: str, **query: str) -> str:
+        """An address of mod_auth_mellon's own."""
+        tail = f"?{urlencode(query)}" if query else ""
+        return f"{self.base}{self.protected(CORP)}/mellon/{page}{tail}"
+
+    # --- people
+
+    @contextlib.asynccontextmanager
+    async def visitor(self) -> AsyncIterator[Visitor]:
+        """Somebody who was never here."""
+        async with visitor(self.trust) as person:
+            yield person
+
+    async def sign_in(self, person: Visitor, name: str, user: str = "", origin: str = "") -> Page:
+        """From the dashboard's link through the provider's login form to the page that hands the token over."""
+        page = await person.open(self.websso(name, origin))
+        return await person.carry_on(await person.sign_in(page, user or PEOPLE[name]))
+
+    async def token_of(self, name: str, user: str = "") -> str:
+        """The token of a whole browser login by somebody new; "" when there was none."""
+        async with self.visitor() as person:
+            return (await self.sign_in(person, name, user)).token
+
+    async def bearer(
+        self, token: str, name: str = ACME, headers: Mapping[str, str] | None = None, method: str = "GET"
+    ) -> Bearer:
+        """A provider's token in place of a password."""
+        sent = {"Authorization": f"Bearer {token}", "Accept": "application/json", **(headers or {})}
+        return await self.raw(method, self.protected(name), sent)
+
+    async def raw(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> Bearer:
+        """One request without cookies, the path as it is; a redirect is an answer."""
+        async with (
+            session(self.trust) as opened,
+            opened.request(
+                method, URL(f"{self.base}{path}", encoded=True), headers=headers, allow_redirects=False
+            ) as answer,
+        ):
+            text = (await answer.read()).decode(errors="replace")
+            found = await answer.json() if answer.content_type == "application/json" and text else {}
+            body = found.get("token", {}) if isinstance(found, dict) else {}
+            return Bearer(answer.status, body, answer.headers.get("X-Subject-Token", ""), text)
+
+    # --- Keystone
+
+    @contextlib.asynccontextmanager
+    async def administrator(self) -> AsyncIterator[Admin]:
+        async with administrator(self.keystone, self.admin_password) as admin:
+            yield admin
+
+    async def administrator_gets_in(self) -> bool:
+        """Whether the administrator's password login through the public address gives a token."""
+        async with session(self.trust) as opened:
+            try:
+                status, _ = await password_login(opened, f"{self.base}/v3", "admin", self.admin_password)
+            except (aiohttp.ClientError, OSError):
+                return False
+        return status == 201
+
+    async def said_of(self, token: str) -> JsonObject:
+        """What Keystone says of a token."""
+        async with self.administrator() as admin:
+            return await admin.shown(token)
+
+    async def scoped(self, token: str, domain: str) -> list[str]:
+        """Names of the roles that an unscoped token gets on a domain, by name."""
+        auth = {
+            "identity": {"methods": ["token"], "token": {"id": token}},
+            "scope": {"domain": {"name": domain}},
+        }
+        async with (
+            session(self.trust) as opened,
+            opened.post(f"{self.base}/v3/auth/tokens", json={"auth": auth}) as answer,
+        ):
+            return sorted(role["name"] for role in (await answer.json()).get("token", {}).get("roles", ()))

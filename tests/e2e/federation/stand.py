@@ -1,0 +1,126 @@
+"""A federated Keystone put together by hand: what the product renders, without the operator, the API server and the node.
+
+Enters: a folder. Leaves: a served `Stand` for the time of a `with`: the fake provider, Keystone on a Unix socket, Apache from the rendered files, a TLS
+gateway. Keystone's objects are made through its API. Attacks are tried here: a stand is up in seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.e2e.federation import manifests
+from tests.e2e.federation.objects import administrator
+from tests.e2e.federation.sidecar import CONFIG, Sidecar, sidecar
+from tests.e2e.federation.site import ACME, BETA, CORP, DASHBOARD, PROTOCOLS, Site, realms
+from tests.fakes.idp import FakeIdp, ServiceProvider, fake_idp
+from tests.real.certificates import Authority
+from tests.real.gateway import gateway
+from tests.real.keystone import PASSWORD, Keystone, keystone
+from tests.real.ports import free_port
+
+from moorage.core.meta import JsonObject
+from moorage.keystone import KINDS
+from moorage.keystone.backend import metadata_oidc, metadata_saml
+from moorage.keystone.backend.materials import Data, Document, Fault, Materials
+from moorage.keystone.service import conf
+from moorage.keystone.service.federation import Federation, Ground, project_all
+from moorage.keystone.service.key_pair import make_pair
+from moorage.keystone.service.seen import Attached
+from moorage.render.ini import render_ini
+
+GATEWAY, SIDECAR = "127.0.0.40", "127.0.0.50"
+KIND = {kind.kind: kind for kind in KINDS}
+CONF_SECTIONS = ("auth", "federation", "openid", "mapped", "oslo_middleware")
+
+
+@dataclass
+class Stand(Site):
+    """A site, and what it is made of."""
+
+    server: Keystone = field(kw_only=True)
+    proxy: Sidecar = field(kw_only=True)
+    projection: Federation = field(kw_only=True)
+
+
+def attached(documents: Sequence[JsonObject], base: str) -> Attached:
+    """A backend whose domain is ready, and what it is made from, as the operator would have read it."""
+    manifest = copy.deepcopy(documents[-1])
+    ready = {
+        "type": "DomainReady",
+        "status": "True",
+        "reason": "DomainProvisioned",
+        "message": "",
+        "observedGeneration": 1,
+    }
+    manifest["status"] = {"conditions": [{**ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+    backend = KIND["KeystoneIdentityBackend"].parse(manifest)
+    secrets: dict[str, Data | None] = {
+        item["metadata"]["name"]: {key: value.encode() for key, value in item["stringData"].items()}
+        for item in documents[:-1]
+    }
+    found: Document | Fault | None = None
+    if (oidc := backend.spec.oidc) is not None and oidc.endpoints is not None:
+        found = metadata_oidc.declared(oidc.issuer, oidc.endpoints)
+    elif (saml := backend.spec.saml) is not None and saml.idp_metadata.secret_ref is not None:
+        content = (secrets[saml.idp_metadata.secret_ref.name] or {})["idp-metadata.xml"]
+        found = metadata_saml.parse(content, saml.idp_entity_id, now=datetime.now(UTC))
+        pair = make_pair("keystone-saml-sp", datetime.now(UTC))
+        secrets["keystone-saml-sp"] = {"tls.crt": pair.certificate, "tls.key": pair.key}
+    return Attached(backend, Materials(secrets, base, found))
+
+
+def projected(wanted: Mapping[str, Sequence[JsonObject]], base: str) -> Federation:
+    """The sidecar's files for these backends."""
+    ground = Ground(base, image=True, dashboards=(DASHBOARD,), passphrase="p" * 43)
+    found = project_all([attached(documents, base) for documents in wanted.values()], ground)
+    assert not found.left, found.left
+    return found
+
+
+def _keystone_conf(folder: Path, base: str, found: Federation) -> str:
+    """The sections that federation needs, and the file that they name, put where they say."""
+    *_, manifest = manifests.site(base, DASHBOARD)
+    declared, facts = KIND["Keystone"].parse(manifest), conf.Facts(federation=found.facts)
+    said = conf.sections(declared, facts)
+    place = folder / "etc" / "keystone.conf.d"
+    place.mkdir(parents=True)
+    (place / conf.CALLBACK_FILE).write_bytes(conf.config_files(declared, facts)[conf.CALLBACK_FILE])
+    return render_ini({name: said[name] for name in CONF_SECTIONS if name in said})
+
+
+async def _objects(url: str, idp: FakeIdp) -> None:
+    async with administrator(url, PASSWORD) as admin:
+        for name, prefix in ((ACME, "HTTP_OIDC"), (BETA, "HTTP_OIDC"), (CORP, "HTTP_MELLON")):
+            domain = await admin.domain(name)
+            await admin.group("eng", domain, "member")
+            await admin.group("ops", domain, "reader")
+            remote = idp.entity(name) if name == CORP else idp.issuer(name)
+            await admin.provider(name, domain, remote, PROTOCOLS[name], prefix)
+
+
+@contextlib.contextmanager
+def stand(folder: Path) -> Iterator[Stand]:
+    """Serve it."""
+    authority, port = Authority(), free_port(GATEWAY)
+    base = f"https://{GATEWAY}:{port}"
+    with contextlib.ExitStack() as stack:
+        idp = stack.enter_context(fake_idp(folder / "idp", realms(base), authority))
+        found = projected(manifests.backends(idp), base)
+        assert found.sp is not None
+        idp.realm(CORP).providers.append(ServiceProvider.of(found.sp.document))
+        text = _keystone_conf(folder / "keystone", base, found)
+        server = stack.enter_context(keystone(folder / "keystone", conf=text))
+        files = {f"{CONFIG}/{mount.path}": found.files[mount.key] for mount in found.mounts}
+        here = ("SAML_HERE",)
+        proxy = stack.enter_context(sidecar(folder / "sidecar", files, server.socket, address=SIDECAR, defines=here))
+        stack.enter_context(gateway(folder / "gateway", authority, [proxy.url], host=GATEWAY, port=port))
+        asyncio.run(_objects(server.url, idp))
+        trust = ssl.create_default_context(cadata=authority.pem.decode())
+        yield Stand(base, server.url, idp, trust, PASSWORD, server=server, proxy=proxy, projection=found)
