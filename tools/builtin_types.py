@@ -15,7 +15,7 @@ DATA = Path(__file__).parent.parent / "src/moorage/apiserver/data"
 SERVED: dict[str, tuple[str, ...]] = {
     "v1": (
         "namespaces", "namespaces/status", "namespaces/finalize", "configmaps", "secrets", "services", "services/status",
-        "serviceaccounts", "serviceaccounts/token", "events", "pods", "pods/status", "pods/log", "endpoints",
+        "serviceaccounts", "serviceaccounts/token", "events", "pods", "pods/binding", "pods/log", "pods/status", "endpoints",
         "persistentvolumeclaims", "persistentvolumeclaims/status",
     ),
     "apps/v1": (

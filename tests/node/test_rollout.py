@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.core.meta import JsonObject
-from moorage.node.controllers import progress, rollout
+from moorage.node.controllers import progress, rollout, scaling
 from moorage.node.controllers.rollout import Sets
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -170,3 +170,58 @@ def test_a_complete_rollout_never_times_out() -> None:
     lost = Sets(replica_set("new", 3, available=1, image="i:2"), ())
     later = progress.status_of(wanted, lost, NOW + timedelta(days=1))
     assert later["conditions"][1]["reason"] == "NewReplicaSetAvailable"
+
+
+def noted(found: JsonObject, replicas: int, surge: int) -> JsonObject:
+    """The same ReplicaSet, sized when the Deployment wanted so many."""
+    found["metadata"]["annotations"] |= rollout.size_notes(deployment(replicas, **rolling(surge)))
+    return found
+
+
+def rolling(surge: int, unavailable: int = 2) -> dict[str, Any]:
+    return {"strategy": {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}}
+
+
+def sized(found: list[tuple[JsonObject, int]]) -> dict[str, int]:
+    return {item["metadata"]["name"]: size for item, size in found}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"), [(15, {"old": 11, "new": 7}), (5, {"old": 5, "new": 3}), (0, {"old": 0, "new": 0})]
+)
+def test_a_scaled_rollout_shares_the_difference_by_size_and_the_largest_takes_the_rest(
+    wanted: int, expected: dict[str, int]
+) -> None:
+    """10 replicas and 3 more during a rollout: 8 of the old, 5 of the new ReplicaSet; the first row is the example of the documentation."""
+    sets = Sets(noted(replica_set("new", 5, 0), 10, 3), (noted(replica_set("old", 8), 10, 3),))
+    scaled = deployment(wanted, **rolling(3))
+    assert scaling.was_scaled(scaled, sets)
+    assert sized(scaling.sizes(scaled, sets)) == expected
+
+
+def test_what_was_not_scaled_is_left_to_the_rollout() -> None:
+    sets = Sets(noted(replica_set("new", 5, 0), 10, 3), (noted(replica_set("old", 8), 10, 3),))
+    assert not scaling.was_scaled(deployment(10, **rolling(3)), sets)
+    assert not scaling.was_scaled(deployment(10), Sets(None, ()))
+
+
+def test_the_only_replica_set_with_pods_gets_all_even_before_there_is_a_new_one() -> None:
+    """A paused Deployment is scaled, too."""
+    sets = Sets(None, (noted(replica_set("old", 3), 3, 1), replica_set("older", 0)))
+    assert sized(scaling.sizes(deployment(7), sets)) == {"old": 7}
+
+
+def test_a_recreate_rollout_under_way_shares_nothing_out() -> None:
+    sets = Sets(noted(replica_set("new", 2), 3, 1), (noted(replica_set("old", 1), 3, 1),))
+    assert scaling.sizes(deployment(7, strategy={"type": "Recreate"}), sets) == []
+
+
+@given(st.lists(st.integers(1, 20), min_size=2, max_size=5), st.integers(0, 40), st.integers(0, 5))
+def test_the_shares_always_add_up(parts: list[int], wanted: int, surge: int) -> None:
+    """Whatever the rounding: all pods that are allowed, none more, none fewer, and no negative size."""
+    before = max(sum(parts) - surge, 1)
+    items = [noted(replica_set(f"s{at}", part, 0, revision=at), before, surge) for at, part in enumerate(parts)]
+    scaled = deployment(wanted, **rolling(surge))
+    found = sized(scaling.sizes(scaled, Sets(None, tuple(items))))
+    assert min(found.values()) >= 0
+    assert sum(found.values()) == (wanted + surge if wanted else 0)

@@ -193,6 +193,39 @@ async def test_a_running_pod_learns_of_a_later_service(machine: Machine) -> None
     assert machine.log("waits") == [address]
 
 
+async def test_a_deployment_that_is_scaled_in_the_middle_of_a_rollout_grows_where_its_pods_serve(
+    machine: Machine,
+) -> None:
+    """A rollout that is stuck (its image is nowhere) must not get all of the new replicas."""
+    await machine.client.create(DEPLOYMENTS, web("1", 4))
+    await machine.until(DEPLOYMENTS, "web", rolled_out)
+    lost = {"spec": {"template": web("2")["spec"]["template"]}}
+    lost["spec"]["template"]["spec"]["containers"][0]["image"] = "nowhere/none"
+    await machine.client.patch(DEPLOYMENTS, Key("default", "web"), lost)
+    await machine.until(DEPLOYMENTS, "web", lambda item: item["status"].get("updatedReplicas") == 2)
+    await machine.client.patch(DEPLOYMENTS, Key("default", "web"), {"spec": {"replicas": 8}})
+    await machine.until(DEPLOYMENTS, "web", lambda item: item["status"].get("availableReplicas") == 6)
+    found = (await machine.client.list(REPLICA_SETS, "default")).items
+    assert sorted(item["spec"]["replicas"] for item in found) == [4, 6]
+
+
+async def test_a_bare_pod_is_given_to_this_node_and_runs_unless_it_is_meant_for_somebody_else(machine: Machine) -> None:
+    """What `kubectl run` makes names no node."""
+    wanted = {name: pod(name, "/bin/true", restartPolicy="Never") for name in ("bare", "gated", "theirs")}
+    for item in wanted.values():
+        del item["spec"]["nodeName"]
+    wanted["gated"]["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
+    wanted["theirs"]["spec"]["schedulerName"] = "another"
+    for item in wanted.values():
+        await machine.client.create(PODS, item)
+    found = await machine.until(PODS, "bare", lambda item: item["status"]["phase"] == "Succeeded")
+    assert found["spec"]["nodeName"] == "local"
+    for name in ("gated", "theirs"):
+        left = await machine.client.get(PODS, Key("default", name))
+        assert "nodeName" not in left["spec"]
+        assert left["status"]["phase"] == "Pending"
+
+
 def job(name: str, *command: str, **spec: object) -> JsonObject:
     template = pod(name, *command, restartPolicy="Never")["spec"]
     del template["nodeName"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 
 from moorage.apiserver.api import Api
+from moorage.apiserver.binding import bind
 from moorage.apiserver.create import create
 from moorage.apiserver.delete import delete
 from moorage.apiserver.deletecollection import delete_collection
@@ -37,6 +38,7 @@ SUBRESOURCES: Mapping[str, Mapping[str, Verb]] = {
     "status": STATUS,
     "finalize": {"update": update},
     "scale": {"get": get_scale, "update": put_scale, "patch": patch_scale},
+    "binding": {"create": bind},
     "log": {"get": read_log},
     "token": {"create": create_token},
 }

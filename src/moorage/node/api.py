@@ -130,6 +130,18 @@ class Api:
             answer = None
         self._gone(PODS, pod, answer)
 
+    async def bind(self, pod: JsonObject, node: str) -> None:
+        """Gives a pod to a node; the watch tells what came of it.
+
+        Raises:
+            NotFound: it is gone; Conflict: it has a node, or ends.
+        """
+        key = key_of(pod)
+        meta = {"name": key.name, "namespace": key.namespace, "uid": pod["metadata"]["uid"]}
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
+        await self.client.raw("POST", f"{PODS.path(key.namespace, key.name)}/binding", body=body)
+
     def tell(self, obj: JsonObject, event: Event) -> None:
         """Records an Event about an object."""
         self.recorder.tell(ref_of(obj), event)

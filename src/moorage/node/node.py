@@ -22,8 +22,8 @@ from moorage.kube.client import Client
 from moorage.kube.resources import CONFIG_MAPS, PODS, PVCS, SECRETS, SERVICES
 from moorage.node.api import Api
 from moorage.node.cgroups import Cgroups
+from moorage.node.controllers import binding, cronjob, deployment, disruption, job, replicaset
 from moorage.node.controllers import claim as claims
-from moorage.node.controllers import cronjob, deployment, disruption, job, replicaset
 from moorage.node.controllers.loop import Controller, run_all
 from moorage.node.images.store import ImageStore
 from moorage.node.network.addresses import PODS as POD_NETWORK
@@ -133,6 +133,7 @@ class Node:
         budgets = disruption.controller()
         controllers = [
             self.traffic.controller(),
+            binding.controller(self.options.name),
             deployment.controller(),
             replicaset.controller(self.options.name),
             job.controller(self.options.name, self.options.job_backoff),
@@ -165,7 +166,7 @@ class Node:
             self._refresh_hosts()
 
     def _is_ours(self, pod: JsonObject) -> bool:
-        return bool(pod["spec"].get("nodeName", self.options.name) == self.options.name)
+        return bool(pod["spec"].get("nodeName") == self.options.name)
 
     def _forget(self, uid: str) -> None:
         self._workers.pop(uid, None)

@@ -1,7 +1,7 @@
 """Deployment: a ReplicaSet for each template, moved from old to new as the strategy says.
 
 Enters: a Deployment and what it owns. Leaves: ReplicaSets made, sized, taken away; the status. The decisions are in
-`rollout.py` and `progress.py`; here are the reads and writes.
+`rollout.py`, `scaling.py` and `progress.py`; here are the reads and writes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from moorage.core.meta import JsonObject, is_terminating
 from moorage.kube.errors import AlreadyExists
 from moorage.kube.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from moorage.node.api import Api
-from moorage.node.controllers import progress, rollout
+from moorage.node.controllers import progress, rollout, scaling
 from moorage.node.controllers.loop import Controller
 from moorage.node.times import now
 from moorage.runtime.room import Event
@@ -25,6 +25,10 @@ async def _reconcile(api: Api, deployment: JsonObject) -> float | None:
     if is_terminating(deployment):
         return None
     sets = rollout.sort_out(deployment, api.owned(REPLICA_SETS, deployment))
+    if scaling.was_scaled(deployment, sets):
+        for replica_set, wanted in scaling.sizes(deployment, sets):
+            await _scale(api, deployment, replica_set, wanted)
+        sets = rollout.sort_out(deployment, api.owned(REPLICA_SETS, deployment))
     if sets.new is None and not deployment["spec"].get("paused"):
         await _create(api, deployment, sets)
         sets = rollout.sort_out(deployment, api.owned(REPLICA_SETS, deployment))
@@ -92,7 +96,8 @@ async def _resize(api: Api, deployment: JsonObject, sets: rollout.Sets) -> None:
 
 async def _scale(api: Api, deployment: JsonObject, replica_set: JsonObject, wanted: int) -> None:
     before = rollout.size(replica_set)
-    await api.patch(REPLICA_SETS, replica_set, {"spec": {"replicas": wanted}})
+    notes = rollout.size_notes(deployment)
+    await api.patch(REPLICA_SETS, replica_set, {"spec": {"replicas": wanted}, "metadata": {"annotations": notes}})
     _tell_scaled(api, deployment, replica_set, before, wanted)
 
 

@@ -15,9 +15,9 @@ from moorage.core.meta import JsonObject, is_terminating, owner_reference, ref_o
 from moorage.node.controllers.templates import HASH_LABEL, is_active, template_hash
 
 REVISION = "deployment.kubernetes.io/revision"
-_DESIRED = "deployment.kubernetes.io/desired-replicas"
-_MAXIMUM = "deployment.kubernetes.io/max-replicas"
-_NOT_COPIED = (REVISION, _DESIRED, _MAXIMUM, "kubectl.kubernetes.io/last-applied-configuration")
+DESIRED = "deployment.kubernetes.io/desired-replicas"
+MAXIMUM = "deployment.kubernetes.io/max-replicas"
+_NOT_COPIED = (REVISION, DESIRED, MAXIMUM, "kubectl.kubernetes.io/last-applied-configuration")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +126,13 @@ def notes(deployment: JsonObject, revision: int) -> dict[str, str]:
     """The annotations of the new ReplicaSet: the Deployment's own, the revision, the sizes kubectl shows."""
     own = deployment["metadata"].get("annotations") or {}
     kept = {key: value for key, value in own.items() if key not in _NOT_COPIED}
+    return {**kept, **size_notes(deployment), REVISION: str(revision)}
+
+
+def size_notes(deployment: JsonObject) -> dict[str, str]:
+    """The annotations that tell for which size of the Deployment a ReplicaSet got its own."""
     surge, _ = bounds(deployment)
-    sizes = {_DESIRED: str(desired(deployment)), _MAXIMUM: str(desired(deployment) + surge)}
-    return {**kept, **sizes, REVISION: str(revision)}
+    return {DESIRED: str(desired(deployment)), MAXIMUM: str(desired(deployment) + surge)}
 
 
 def new_size(deployment: JsonObject, sets: Sets, old_pods: Sequence[JsonObject]) -> int:
