@@ -20,7 +20,7 @@ from moorage.apiserver.server import Server
 from moorage.core.meta import JsonObject, Key
 from moorage.keystone.backend import KIND, ROOM
 from moorage.keystone.backend.materials import Materials
-from moorage.keystone.backend.observe import decoded
+from moorage.keystone.backend.observe_mount import decoded
 from moorage.keystone.backend.render import Projected, project
 from moorage.keystone.service.types import KIND as KEYSTONE
 from moorage.kube.client import Client

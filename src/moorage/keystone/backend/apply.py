@@ -12,6 +12,8 @@ from moorage.keystone.identity import Conflict, Domain, Identity, IdentityError,
 from moorage.runtime.room import Event
 from moorage.runtime.world import World
 
+from . import apply_federation
+from .memory import memory_of
 from .seen import CreateDomain, DeleteDomain, DisableDomain, Failure, Lookup, Plan, Seen, UpdateDomain
 
 
@@ -20,9 +22,14 @@ async def apply(world: World, seen: Seen, plan: Plan) -> Seen:
     assert seen.identity is not None, "decide plans nothing without a client"
     world.wrote()
     try:
-        return await _perform(seen, seen.identity, plan)
+        done = await _perform(seen, seen.identity, plan)
     except IdentityError as error:
-        return seen.after(failure=Failure(plan, str(error)))
+        done = seen.after(failure=Failure(plan, str(error)))
+    memory = memory_of(world)
+    memory.looks.note(done)
+    if done.failure is not None:
+        memory.names.forget(seen.identity.url)
+    return done
 
 
 async def _perform(seen: Seen, identity: Identity, plan: Plan) -> Seen:
@@ -35,6 +42,7 @@ async def _perform(seen: Seen, identity: Identity, plan: Plan) -> Seen:
             return await _disable(seen, identity, plan)
         case DeleteDomain():
             return await _delete(seen, identity, plan)
+    return await apply_federation.perform(seen, identity, plan)
 
 
 async def _create(seen: Seen, identity: Identity, plan: CreateDomain) -> Seen:

@@ -1,38 +1,27 @@
 """The policy of a backend, read from top to bottom: each rule answers with a plan, an outcome, or None for "go on".
 
-Enters: a snapshot. Leaves: the next plan, or what the pass came to. Pure. DomainReady and ConfigProjected each have a list
-of rules; the condition is what its list answers, so status and behaviour cannot differ.
-Source: seed 000, Conditions and Deletion Semantics; spec/keystone.md 4.1 to 4.4; decisions, Keystone 5.
+Enters: a snapshot. Leaves: the next plan, or what the pass came to. Pure. Each condition has a list of rules; the condition is what its
+list answers, so status and behaviour cannot differ. DomainReady is here; the others are in the `decide_*` files beside.
+Source: seed 000, Conditions and Deletion Semantics; spec/keystone.md 4.1 to 4.4; decisions, Keystone 1 to 5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Iterable
+from typing import Final
 
 from moorage.core.outcome import Done, Failed, Outcome, Stalled, Waiting
-from moorage.runtime.room import Event, Released
+from moorage.runtime.room import Released
 
-from .ldap import conf_key
-from .render import UNSUPPORTED, Fault
-from .seen import (
-    DEFAULT_DOMAIN_ID,
-    CreateDomain,
-    DeleteDomain,
-    DisableDomain,
-    Lookup,
-    Plan,
-    Seen,
-    UpdateDomain,
-    domain_id_of,
-)
+from .decide_config import CONFIG_RULES
+from .decide_deletion import deletion_rules
+from .decide_federation import OBJECT_RULES, lost_providers_are_closed
+from .decide_mappings import MAPPING_RULES
+from .owned import owned_providers
+from .rule import OBJECT_POLL, POLL, Answer, Rule, first_answer
+from .seen import DEFAULT_DOMAIN_ID, CreateDomain, DomainPlan, Lookup, Plan, Seen, UpdateDomain, domain_id_of
+from .seen_federation import CloseProvider
 
-Answer: TypeAlias = Plan | Outcome | Released | None
-Rule: TypeAlias = Callable[[Seen], Answer]
-
-POLL: Final = 15.0
-"""Seconds until another look where no watch wakes us reliably."""
-DOMAIN_POLL: Final = 30.0
 PROBE_POLL: Final = 60.0
 HEALTHY_POLL: Final = 120.0
 """A directory that dies is seen within two minutes; a steady pass costs one read of Keystone."""
@@ -42,13 +31,34 @@ PENDING_POLL: Final = 10.0
 def decide(seen: Seen) -> Plan | Outcome | Released:
     """The next plan, or what the pass came to."""
     if seen.terminating:
-        return first_answer(DELETION_RULES, seen) or Done()
-    return first_answer(DOMAIN_RULES, seen) or first_answer(CONFIG_RULES, seen) or _settled(seen)
+        return first_answer(deletion_rules(seen), seen) or Done()
+    if seen.wanted_objects is None:
+        return first_answer(DOMAIN_RULES, seen) or first_answer(CONFIG_RULES, seen) or _settled(seen)
+    return first_answer(CLOSING_RULES, seen) or first_answer(DOMAIN_RULES, seen) or _federated(seen)
 
 
-def first_answer(rules: Sequence[Rule], seen: Seen) -> Answer:
-    """What the first rule says that says anything."""
-    return next((answer for rule in rules if (answer := rule(seen)) is not None), None)
+def _federated(seen: Seen) -> Plan | Outcome | Released:
+    """The next plan of either list; when there is none, what holds up most."""
+    answers = [first_answer(rules, seen) for rules in (OBJECT_RULES, MAPPING_RULES, CONFIG_RULES)]
+    plan = next((answer for answer in answers if answer is not None and not isinstance(answer, Outcome)), None)
+    if plan is not None and seen.failure is None:
+        return plan
+    return _summed([answer for answer in answers if isinstance(answer, Outcome)])
+
+
+def _summed(outcomes: Iterable[Outcome]) -> Outcome:
+    """One outcome for several conditions: a failure first, else the first, looked at again as soon as any of them asks for."""
+    found = list(outcomes)
+    if not found:
+        return Done()
+    failed = next((item for item in found if isinstance(item, Failed)), None)
+    if failed is not None:
+        return failed
+    times = [item.after for item in found if isinstance(item, Waiting) and item.after is not None]
+    first = found[0]
+    if not times or not isinstance(first, Waiting | Stalled):
+        return first
+    return Waiting(first.reason, first.message, after=min(times), keep=isinstance(first, Waiting) and first.keep)
 
 
 def _settled(seen: Seen) -> Done:
@@ -61,11 +71,6 @@ def _settled(seen: Seen) -> Done:
 
 
 # --- DomainReady
-
-
-def type_is_supported(seen: Seen) -> Answer:
-    """This version attaches LDAP; federated backends are told so and left alone."""
-    return None if seen.backend.spec.type == "LDAP" else Stalled("UnsupportedType", UNSUPPORTED)
 
 
 def keystone_exists(seen: Seen) -> Answer:
@@ -99,7 +104,10 @@ def admin_password_is_there(seen: Seen) -> Answer:
 
 def last_step_worked(seen: Seen) -> Answer:
     """A refused or unanswered write ends the pass; the queue tries again."""
-    return Failed("IdentityAPIError", seen.failure.message, keep=True) if seen.failure else None
+    failed = seen.failure
+    if failed is None or not isinstance(failed.plan, DomainPlan):
+        return None
+    return Failed("IdentityAPIError", failed.message, keep=True)
 
 
 def lookup_worked(seen: Seen) -> Answer:
@@ -115,7 +123,7 @@ def adopted_domain_exists(seen: Seen) -> Answer:
         return None
     if seen.found is None:
         message = f"no domain {seen.domain_name!r} exists; create it, or use mode Manage in a new backend"
-        return Waiting("DomainNotFound", message, after=DOMAIN_POLL)
+        return Waiting("DomainNotFound", message, after=OBJECT_POLL)
     if seen.found.id == DEFAULT_DOMAIN_ID:
         return Stalled(
             "DefaultDomainRefused", "the domain with id default hosts the service users; choose another domain"
@@ -154,126 +162,23 @@ def domain_is_current(seen: Seen) -> Answer:
 
 
 DOMAIN_RULES: Final[tuple[Rule, ...]] = (
-    type_is_supported, keystone_exists, keystone_stays, keystone_answers, admin_password_is_there, last_step_worked,
+    keystone_exists, keystone_stays, keystone_answers, admin_password_is_there, last_step_worked,
     lookup_worked, adopted_domain_exists, domain_is_ours, domain_is_current,
 )  # fmt: skip
 
 
-# --- ConfigProjected
+# --- closing
 
 
-def configuration_renders(seen: Seen) -> Answer:
-    """A backend that cannot be rendered is skipped; the Secret watches wake us."""
-    return Waiting("WaitingForProjection", seen.wanted.message) if isinstance(seen.wanted, Fault) else None
-
-
-def configuration_is_mounted(seen: Seen) -> Answer:
-    """The pod template mounts these very contents; an older version of them does not count."""
-    if seen.mount.current:
+def lost_domain_closes(seen: Seen) -> Answer:
+    """A domain that is gone, or is somebody else's, takes the identity provider with it before the status says so."""
+    if seen.failure is not None:
         return None
-    file = conf_key(seen.domain_name)
-    message = f"the Keystone Deployment mounts an older {file}" if seen.mount.carries else f"{file} is not mounted yet"
-    return Waiting("WaitingForProjection", message, after=POLL)
-
-
-def every_replica_runs_it(seen: Seen) -> Answer:
-    """A pending rollout counts as not projected, also for a backend that was Ready."""
-    if seen.mount.rolled_out:
+    answer = first_answer(DOMAIN_RULES, seen)
+    if not (isinstance(answer, Stalled) or (isinstance(answer, Waiting) and not answer.keep)):
         return None
-    return Waiting("WaitingForRollout", "replicas of the previous template still serve", after=POLL)
+    opened = [item for item in owned_providers(seen) if item.enabled]
+    return CloseProvider(opened[0].id, answer.message) if opened else None
 
 
-CONFIG_RULES: Final[tuple[Rule, ...]] = (configuration_renders, configuration_is_mounted, every_replica_runs_it)
-
-
-# --- deletion
-
-
-def nothing_of_ours(seen: Seen) -> Answer:
-    """Another controller holds the object, or this version never attached it."""
-    return Released() if not seen.holds_finalizer or seen.backend.spec.type != "LDAP" else None
-
-
-def keystone_is_gone(seen: Seen) -> Answer:
-    """Stack teardown: never hold the backend hostage (case B80)."""
-    if seen.keystone is not None and not seen.keystone.terminating:
-        return None
-    state = "does not exist" if seen.keystone is None else "is being deleted"
-    return _kept(seen, f"Keystone {seen.backend.spec.keystone_ref.name} {state}")
-
-
-def configuration_is_gone(seen: Seen) -> Answer:
-    """Keystone must never run with a file that points at a dead domain. Without a recorded domain none was projected."""
-    file = conf_key(seen.domain_name)
-    if seen.mount.carries:
-        return _leaving(f"waiting until the Keystone Deployment no longer mounts {file}")
-    if seen.mount.exists and not seen.mount.rolled_out and seen.backend.status.domain_id:
-        return _leaving(f"waiting until every replica runs without {file}")
-    return None
-
-
-def domain_is_retained(seen: Seen) -> Answer:
-    """Retain and adopted domains are left as they are."""
-    return None if seen.deletes_domain else Released(seen.happened)
-
-
-def admin_password_is_gone(seen: Seen) -> Answer:
-    """Fail open: without the credential the domain cannot be deleted, and the backend is not held for it."""
-    return _kept(seen, seen.admin_fault) if seen.admin_fault else None
-
-
-def deletion_step_worked(seen: Seen) -> Answer:
-    """Keep the finalizer, tell the cause, try again with back-off; the domain stays as it is (case B11)."""
-    if seen.failure is None:
-        return None
-    return Failed("DomainDeleteFailed", f"{seen.failure.message}. {_WAY_OUT}")
-
-
-def keystone_answers_deletion(seen: Seen) -> Answer:
-    """Deleting the domain needs the API."""
-    if seen.keystone is None or seen.keystone.api_ready:
-        return None
-    return _leaving(
-        f"waiting for the API of Keystone {seen.keystone.name} to delete domain {seen.domain_name!r}. {_WAY_OUT}"
-    )
-
-
-def deletion_lookup_worked(seen: Seen) -> Answer:
-    """A failed look is not a fact, so the domain may still be there."""
-    if isinstance(seen.lookup, Lookup):
-        return None
-    why = seen.lookup.message if seen.lookup else "Keystone was not asked"
-    return Failed("DomainDeleteFailed", f"{why}. {_WAY_OUT}")
-
-
-def domain_is_gone(seen: Seen) -> Answer:
-    """No domain with an id of ours exists (any more)."""
-    return Released(seen.happened) if seen.found is None else None
-
-
-def domain_is_removed(seen: Seen) -> Answer:
-    """Disable, then delete; never a same-named foreign domain, never the one of the service users."""
-    if seen.found is None:
-        return None
-    if seen.found.id == DEFAULT_DOMAIN_ID:
-        return _kept(seen, "the domain with id default is never deleted")
-    return DisableDomain(seen.found.id) if seen.found.enabled else DeleteDomain(seen.found.id)
-
-
-DELETION_RULES: Final[tuple[Rule, ...]] = (
-    nothing_of_ours, keystone_is_gone, configuration_is_gone, domain_is_retained, admin_password_is_gone,
-    deletion_step_worked, keystone_answers_deletion, deletion_lookup_worked, domain_is_gone, domain_is_removed,
-)  # fmt: skip
-
-_WAY_OUT: Final = "Set spec.domain.deletionPolicy to Retain to leave the domain and finish"
-
-
-def _leaving(message: str) -> Waiting:
-    return Waiting("Deleting", message, after=POLL)
-
-
-def _kept(seen: Seen, why: str) -> Released:
-    """Let go with a warning; the domain is retained."""
-    reason = "DomainDeleteFailed" if seen.deletes_domain else "DomainRetained"
-    message = f"{why}; the backend is released and domain {seen.domain_name!r} is retained"
-    return Released(seen.tells(Event("Warning", reason, message)))
+CLOSING_RULES: Final[tuple[Rule, ...]] = (lost_domain_closes, lost_providers_are_closed)

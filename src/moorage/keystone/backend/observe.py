@@ -1,74 +1,59 @@
 """Reads everything that one pass over a backend needs; writes nothing.
 
-Enters: the world and a key. Leaves: a snapshot. Objects of Kubernetes come from the shared cache, so a steady pass sends
-one request to Keystone (the domain by its id) and a login only when no token is left. Source: spec/keystone.md 4.1, 4.3.
+Enters: the world and a key. Leaves: a snapshot. Objects of Kubernetes come from the shared cache, so a steady pass sends few requests to
+Keystone (of an LDAP backend one: the domain by its id) and a login only when no token is left. Source: spec/keystone.md 4.1, 4.3.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
 
 from moorage.core import conditions
 from moorage.core.conditions import Condition
-from moorage.core.meta import JsonObject, Key, is_terminating
+from moorage.core.meta import Key, is_terminating
 from moorage.core.secret import SecretText
-from moorage.keystone.identity import Identity, IdentityError, Login, Tokens, internal_url
+from moorage.keystone.identity import Identity, IdentityError, Login, internal_url
 from moorage.keystone.service.types import KIND as KEYSTONE
-from moorage.kube.resources import DEPLOYMENTS, SECRETS
-from moorage.net.sessions import Sessions
-from moorage.runtime.projection import rolled_out
 from moorage.runtime.world import World
 
-from .directory import PROBE_AT, Probes, Target, target_of
-from .ldap import conf_key, credentials
+from . import metrics
+from .aside import aside_of
+from .directory import PROBE_AT, Target, target_of
+from .ldap import credentials
 from .materials import Data, Fault, Materials
-from .render import Projected, Projection, project, secret_names
-from .seen import Directory, KeystoneFacts, Lookup, Mount, Seen, Unknown, own_ids
+from .memory import memory_of
+from .observe_federation import look
+from .observe_materials import materials_of
+from .observe_mount import data_of, mount_of
+from .render import VARIANTS, project
+from .seen import Directory, KeystoneFacts, Lookup, Seen, Unknown, own_ids
 from .types import KIND, KeystoneIdentityBackend
-
-VOLUME: Final = "domains"
-"""Volume of the Keystone pods that holds the projected files."""
-
-
-@dataclass(frozen=True)
-class Memory:
-    """What outlives a pass: tokens and the last probes. One for each World."""
-
-    tokens: Tokens
-    probes: Probes
-
-
-_MEMORIES: WeakKeyDictionary[Sessions, Memory] = WeakKeyDictionary()
-
-
-def memory_of(world: World) -> Memory:
-    """The memory that belongs to this world."""
-    found = _MEMORIES.get(world.http)
-    if found is None:
-        found = _MEMORIES[world.http] = Memory(Tokens(world.now), Probes())
-    return found
 
 
 async def observe(world: World, key: Key) -> Seen | None:
     """The snapshot of one backend, None when it is gone."""
     obj = world.cache.get(KIND.resource, key)
     if obj is None:
-        memory_of(world).probes.forget(key)
+        _forget(world, key)
         return None
     backend = KIND.parse(obj)
-    materials = _materials(world, backend)
+    materials = materials_of(world, backend)
     wanted = project(backend, materials)
-    seen = Seen(backend, _keystone(world, backend), wanted, _mount(world, backend, wanted))
-    seen = _with_identity(world, seen)
-    lookup, directory = await asyncio.gather(_lookup(seen), _directory(world, backend, materials))
-    return replace(seen, lookup=lookup, directory=directory)
+    seen = Seen(backend, _keystone(world, backend), wanted, mount_of(world, backend, wanted))
+    seen = replace(_with_identity(world, seen), aside=aside_of(world, seen, obj, materials))
+    seen, directory = await asyncio.gather(_asked(world, seen), _directory(world, backend, materials))
+    return replace(seen, directory=directory)
+
+
+def _forget(world: World, key: Key) -> None:
+    memory = memory_of(world)
+    memory.probes.forget(key)
+    memory.looks.forget(key)
+    metrics.forget(key)
 
 
 # --- Kubernetes
@@ -101,53 +86,6 @@ def _usable(stored: Sequence[Condition]) -> tuple[bool, str]:
     return True, ""
 
 
-def _data(world: World, namespace: str, name: str, only: Iterable[str] | None = None) -> Data | None:
-    """The decoded data of a Secret, or these keys of it; None when there is none."""
-    secret = world.cache.get(SECRETS, Key(namespace, name))
-    return None if secret is None else decoded(secret, only)
-
-
-def decoded(secret: JsonObject, only: Iterable[str] | None = None) -> dict[str, bytes]:
-    """Secret data as bytes; a value that is no base64 is left out, as if its key were missing.
-
-    `only` limits it to these keys: a Secret with the files of many domains is not decoded whole for each of them.
-    """
-    stored = secret.get("data") or {}
-    found = {}
-    for key, value in stored.items() if only is None else [(key, stored[key]) for key in only if key in stored]:
-        try:
-            found[key] = base64.b64decode(value or "", validate=True)
-        except (binascii.Error, ValueError):
-            continue
-    return found
-
-
-def _materials(world: World, backend: KeystoneIdentityBackend) -> Materials:
-    names, namespace = secret_names(backend), backend.metadata.namespace
-    return Materials({name: _data(world, namespace, name) for name in names})
-
-
-def _mount(world: World, backend: KeystoneIdentityBackend, wanted: Projection) -> Mount:
-    namespace = backend.metadata.namespace
-    deployment = world.cache.get(DEPLOYMENTS, Key(namespace, backend.spec.keystone_ref.name))
-    if deployment is None:
-        return Mount(exists=False, carries=False, current=False, rolled_out=False)
-    secret = _mounted_secret(deployment)
-    wanted_files = wanted.files if isinstance(wanted, Projected) else {}
-    names = {conf_key(backend.spec.domain.name), *wanted_files}
-    data = _data(world, namespace, secret, names) if secret else {}
-    current = data is not None and isinstance(wanted, Projected) and wanted.stands_in(data)
-    carries = data is None or conf_key(backend.spec.domain.name) in data
-    return Mount(True, carries, current, rolled_out(deployment))
-
-
-def _mounted_secret(deployment: JsonObject) -> str:
-    for volume in deployment["spec"]["template"]["spec"].get("volumes") or ():
-        if volume["name"] == VOLUME:
-            return str((volume.get("secret") or {}).get("secretName", ""))
-    return ""
-
-
 # --- Keystone
 
 
@@ -157,11 +95,12 @@ def _with_identity(world: World, seen: Seen) -> Seen:
     if keystone is None:
         return seen
     namespace = seen.backend.metadata.namespace
-    password, fault = _password(_data(world, namespace, keystone.admin_secret), keystone.admin_secret)
+    password, fault = _password(data_of(world, namespace, keystone.admin_secret), keystone.admin_secret)
     if fault:
         return replace(seen, admin_fault=fault)
     login = Login(internal_url(keystone.name, namespace), keystone.admin_user, SecretText(password))
-    return replace(seen, identity=Identity(world.http.get("keystone"), login, memory_of(world).tokens))
+    counted = partial(metrics.called, seen.backend.key)
+    return replace(seen, identity=Identity(world.http.get("keystone"), login, memory_of(world).tokens, counted))
 
 
 def _password(data: Data | None, name: str) -> tuple[str, str]:
@@ -175,17 +114,31 @@ def _password(data: Data | None, name: str) -> tuple[str, str]:
     return password, "" if password else f"key password of admin Secret {name} is missing or empty"
 
 
-async def _lookup(seen: Seen) -> Lookup | Unknown | None:
-    """Ask Keystone, when it can be asked and an answer is needed; None when not."""
-    keystone = seen.keystone
-    if keystone is None or seen.identity is None or keystone.terminating or not keystone.api_ready:
-        return None
-    if seen.backend.spec.type != "LDAP" or (seen.terminating and not seen.deletes_domain):
-        return None
+async def _asked(world: World, seen: Seen) -> Seen:
+    """The snapshot with what Keystone says, when it can be asked and an answer is needed."""
+    identity = seen.identity
+    if identity is None or not _can_be_asked(seen):
+        return seen
+    looks = memory_of(world).looks
+    if seen.wanted_objects is not None and not seen.terminating and (known := looks.recall(seen, world.now())):
+        return replace(seen, lookup=known[0], objects=known[1])
     try:
-        return await _domains(seen, seen.identity)
+        seen = replace(seen, lookup=await _domains(seen, identity))
+        if seen.wanted_objects is not None:
+            seen = replace(seen, objects=await look(seen, identity, memory_of(world).names, world.now()))
+            looks.keep(seen, world.now())
     except IdentityError as error:
-        return Unknown(str(error))
+        looks.forget(seen.backend.key)
+        return replace(seen, lookup=Unknown(str(error)), objects=None)
+    return seen
+
+
+def _can_be_asked(seen: Seen) -> bool:
+    """Of a backend on its way out only what is to be deleted is of interest."""
+    keystone = seen.keystone
+    if keystone is None or keystone.terminating or not keystone.api_ready or seen.backend.spec.type not in VARIANTS:
+        return False
+    return not seen.terminating or seen.deletes_domain or seen.wanted_objects is not None
 
 
 async def _domains(seen: Seen, identity: Identity) -> Lookup:

@@ -10,18 +10,22 @@ from collections.abc import Iterable
 from typing import Final
 
 from moorage.core.meta import JsonObject, Key
+from moorage.core.outcome import Outcome
+from moorage.keystone.service.manifests import SAML_SUFFIX
 from moorage.keystone.service.types import KIND as KEYSTONE
 from moorage.kube.resources import DEPLOYMENTS, SECRETS
-from moorage.runtime.room import Caches, Index, Room, Watch, by_index
+from moorage.runtime.room import Caches, Index, Report, Room, Watch, by_index
 
+from . import metrics
 from .apply import apply
+from .aside import BY_KEYSTONE, SP_METADATA
 from .decide import decide
 from .observe import observe
+from .render import secret_names
 from .report import report
 from .seen import Plan, Seen
-from .types import FINALIZER, KIND
+from .types import FINALIZER, KIND, READY
 
-BY_KEYSTONE: Final = "backend-by-keystone"
 BY_SECRET: Final = "backend-by-secret"  # noqa: S105  the name of an index
 BY_ADMIN_SECRET: Final = "keystone-by-admin-secret"  # noqa: S105  the name of an index
 
@@ -30,15 +34,21 @@ def _own_name(obj: JsonObject) -> str:
     return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"
 
 
+def _keystone_of_deployment(deployment: JsonObject) -> str:
+    """The Deployment has the name of its Keystone; the one that answers SAML has a suffix."""
+    return _own_name(deployment).removesuffix(SAML_SUFFIX)
+
+
 def _keystone_of(backend: JsonObject) -> Iterable[str]:
     yield f"{backend['metadata'].get('namespace', '')}/{backend['spec']['keystoneRef']['name']}"
 
 
 def _secrets_of(backend: JsonObject) -> Iterable[str]:
-    ldap = backend["spec"].get("ldap") or {}
-    for ref in (ldap.get("bindCredentialsSecretRef"), (ldap.get("tls") or {}).get("caBundleSecretRef")):
-        if ref:
-            yield f"{backend['metadata'].get('namespace', '')}/{ref['name']}"
+    found = KIND.parse(backend)
+    names = list(secret_names(found))
+    if found.spec.type == "SAML":
+        names.append(f"{found.spec.keystone_ref.name}{SP_METADATA}")
+    return [f"{found.metadata.namespace}/{name}" for name in names]
 
 
 def _admin_secret_of(keystone: JsonObject) -> Iterable[str]:
@@ -48,6 +58,12 @@ def _admin_secret_of(keystone: JsonObject) -> Iterable[str]:
 
 _REFERRING = by_index(KIND.resource, BY_SECRET, _own_name)
 _ATTACHED = by_index(KIND.resource, BY_KEYSTONE, _own_name)
+_OF_TWIN = by_index(KIND.resource, BY_KEYSTONE, _keystone_of_deployment)
+
+
+def _rolled(deployment: JsonObject, caches: Caches) -> Iterable[Key]:
+    """Backends of the Keystone that a Deployment belongs to; a Keystone may itself be called `x-saml`."""
+    return {*_ATTACHED(deployment, caches), *_OF_TWIN(deployment, caches)}
 
 
 def _by_secret(secret: JsonObject, caches: Caches) -> Iterable[Key]:
@@ -57,6 +73,14 @@ def _by_secret(secret: JsonObject, caches: Caches) -> Iterable[Key]:
         yield from _ATTACHED(keystone, caches)
 
 
+def _reported(seen: Seen, outcome: Outcome) -> Report:
+    """The report, and the same in numbers."""
+    said = report(seen, outcome)
+    metrics.ready(seen.backend.key, any(item.type == READY and item.is_true for item in said.conditions))
+    metrics.certificate(seen.backend.key, seen.aside.sp_ends)
+    return said
+
+
 ROOM: Final[Room[Seen, Plan]] = Room(
     name="keystoneidentitybackend",
     kind=KIND,
@@ -64,10 +88,10 @@ ROOM: Final[Room[Seen, Plan]] = Room(
     observe=observe,
     decide=decide,
     apply=apply,
-    report=report,
+    report=_reported,
     watches=(
         Watch(KEYSTONE.resource, _ATTACHED),
-        Watch(DEPLOYMENTS, _ATTACHED),
+        Watch(DEPLOYMENTS, _rolled),
         Watch(SECRETS, _by_secret),
     ),
     indices=(

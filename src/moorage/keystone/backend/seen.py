@@ -8,19 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from moorage.core import conditions
 from moorage.core.conditions import Condition
 from moorage.runtime.room import Event
 
+from .ldap import conf_key
+from .materials import Document
 from .render import Projection
+from .seen_federation import ObjectPlan, Objects
 from .types import FINALIZER, KeystoneIdentityBackend
+from .wanted import Wanted, wanted_of
 
 if TYPE_CHECKING:
     from moorage.keystone.identity import Domain, Identity
 
 DEFAULT_DOMAIN_ID: Final = "default"
+_FILES: Final = {"OIDC": "client", "SAML": "idp-metadata.xml"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +62,9 @@ class Mount:
 
     Args:
         exists: there is a Deployment.
-        carries: its template mounts a file for this backend's domain, or mounts something that cannot be read now.
+        carries: its template mounts a file of this backend, or mounts something that cannot be read now.
         current: what it mounts is exactly what is wanted.
-        rolled_out: every replica runs the template, and none an older one.
+        rolled_out: every replica runs the template, and none an older one; of a federated backend, in every Deployment of the sidecar.
     """
 
     exists: bool
@@ -107,7 +113,8 @@ class DeleteDomain:
     id: str
 
 
-Plan: TypeAlias = CreateDomain | UpdateDomain | DisableDomain | DeleteDomain
+DomainPlan: TypeAlias = CreateDomain | UpdateDomain | DisableDomain | DeleteDomain
+Plan: TypeAlias = DomainPlan | ObjectPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +125,23 @@ class Failure:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What is shown of a federated backend and decides nothing.
+
+    Args:
+        document: the provider's metadata, when there is any.
+        sp_metadata: name of the Secret with our SAML metadata; "" while there is none.
+        sp_ends: end of our SAML certificate, RFC 3339; "" when it cannot be told.
+        cautions: what about the mapping rules will not work, a sentence each.
+    """
+
+    document: Document | None = None
+    sp_metadata: str = ""
+    sp_ends: str = ""
+    cautions: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Seen:
     """One pass.
@@ -125,6 +149,7 @@ class Seen:
     Args:
         admin_fault: why the admin password cannot be read; "" when it can.
         lookup: None when Keystone was not asked.
+        objects: federation objects; None when Keystone was not asked, or the backend has none.
         wanted: what should be projected, or why nothing can be.
         happened: events of this pass, in order.
         identity: the logged-in client, for `apply` only.
@@ -136,6 +161,8 @@ class Seen:
     mount: Mount
     admin_fault: str = ""
     lookup: Lookup | Unknown | None = None
+    objects: Objects | None = None
+    aside: Aside = Aside()
     directory: Directory | None = None
     happened: tuple[Event, ...] = ()
     failure: Failure | None = None
@@ -170,6 +197,24 @@ class Seen:
     def holds_finalizer(self) -> bool:
         """Whether our finalizer still holds the object."""
         return FINALIZER in self.backend.metadata.finalizers
+
+    @cached_property
+    def wanted_objects(self) -> Wanted | None:
+        """The federation objects that are declared; None for a backend that has none by its type."""
+        return wanted_of(self.backend)
+
+    @property
+    def file(self) -> str:
+        """A file by whose presence people see that the backend is projected."""
+        kind = self.backend.spec.type
+        return conf_key(self.domain_name) if kind == "LDAP" else f"{self.name}.{_FILES[kind]}"
+
+    @property
+    def domain_id(self) -> str:
+        """Id of the domain, as far as it is known; "" before an adopted one was found."""
+        if self.found is not None:
+            return self.found.id
+        return "" if self.adopts else domain_id_of(self.backend.metadata.uid)
 
     @property
     def found(self) -> Domain | None:

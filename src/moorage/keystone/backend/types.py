@@ -4,8 +4,6 @@ Enters: nothing. Leaves: the models from which the CRD, the reference and the ch
 here: the `Option` mark names the `[ldap]` option that a field becomes. It renders and judges nothing itself.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
@@ -23,6 +21,10 @@ READY: Final = "Ready"
 DOMAIN_READY: Final = "DomainReady"
 CONFIG_PROJECTED: Final = "ConfigProjected"
 DIRECTORY_REACHABLE: Final = "DirectoryReachable"
+FEDERATION_OBJECTS_READY: Final = "FederationObjectsReady"
+MAPPINGS_READY: Final = "MappingsReady"
+ADOPT: Final = "moorage.internal/adopt-federation-objects"
+"""Annotation; "true" lets a backend take over an identity provider, mapping or protocol that it did not create."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,56 @@ class Spec(Model):
     )
 
 
+class AppliedProvider(Model):
+    """An identity provider with what stands beside it."""
+
+    name: str = field(doc="Id of the identity provider.", max_length=64)
+    mapping: str = field(doc="Id of its mapping.", max_length=128)
+    protocols: tuple[str, ...] = field((), doc="Ids of its protocols.", list_type="atomic")
+
+
+class AppliedGrant(Model):
+    """A role assignment of a group, on a project or, without one, on this backend's domain."""
+
+    role: str = field(doc="Name of the role.")
+    role_id: str = field(alias="roleID", doc="Id of the role.")
+    project: str | None = field(None, doc="Name of the project.")
+    project_id: str | None = field(None, alias="projectID", doc="Id of the project.")
+
+
+class AppliedGroup(Model):
+    """A group that was declared."""
+
+    name: str = field(doc="Name of the group in this backend's domain.")
+    id: str | None = field(None, doc="Id of the group, once it exists.")
+    grants: tuple[AppliedGrant, ...] = field((), doc="Role assignments of the group.", list_type="atomic")
+
+
+class Applied(Model):
+    """What this backend put into Keystone, or is about to; written before the object is, taken out once it is gone."""
+
+    identity_providers: tuple[AppliedProvider, ...] = field(
+        (), doc="Identity providers; more than one while a rename is under way.", list_type="atomic"
+    )
+    groups: tuple[AppliedGroup, ...] = field((), doc="Groups and their role assignments.", list_type="atomic")
+
+
+class MetadataStatus(Model):
+    """The provider's metadata document that is in use."""
+
+    fetched_at: str | None = field(None, doc="When it was fetched; absent for a declared one.", format="date-time")
+    valid_until: str | None = field(
+        None, doc="When it, or its last signing certificate, ends; absent when it does not say.", format="date-time"
+    )
+    stale: bool = field(False, doc="Whether a newer fetch failed, so that the last good one is in use.", default_in_schema=False)
+
+
+class ServiceProviderStatus(Model):
+    """Our certificate at a SAML identity provider."""
+
+    certificate_not_after: str = field(doc="When the certificate ends.", format="date-time")
+
+
 class Status(Model):
     """What the controller observed; it is its only writer."""
 
@@ -216,6 +268,9 @@ class Status(Model):
     saml_sp_metadata_secret_name: str | None = field(
         None, alias="samlSPMetadataSecretName", doc="Secret with the service provider's SAML metadata."
     )
+    applied: Applied | None = field(None, doc="What this backend put into Keystone: names and ids.")
+    metadata: MetadataStatus | None = field(None, doc="The identity provider's metadata document.")
+    service_provider: ServiceProviderStatus | None = field(None, doc="Our side of SAML.")
 
 
 class KeystoneIdentityBackend(Resource):

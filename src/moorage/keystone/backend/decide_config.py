@@ -1,0 +1,46 @@
+"""The policy for ConfigProjected: every replica runs exactly what is declared.
+
+Enters: a snapshot. Leaves: answers of rules. Pure. Source: seed 000, Conditions; spec/keystone.md 4.3 (defect C4).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from moorage.core.outcome import Waiting
+
+from .render import Fault
+from .rule import POLL, Answer, Rule, first_answer
+from .seen import Seen
+
+
+def configuration_renders(seen: Seen) -> Answer:
+    """A backend that cannot be rendered is skipped; the Secret watches wake us."""
+    return Waiting("WaitingForProjection", seen.wanted.message) if isinstance(seen.wanted, Fault) else None
+
+
+def configuration_is_mounted(seen: Seen) -> Answer:
+    """The pod template mounts these very contents; an older version of them does not count."""
+    if seen.mount.current:
+        return None
+    message = (
+        f"the Keystone Deployment mounts an older {seen.file}"
+        if seen.mount.carries
+        else f"{seen.file} is not mounted yet"
+    )
+    return Waiting("WaitingForProjection", message, after=POLL)
+
+
+def every_replica_runs_it(seen: Seen) -> Answer:
+    """A pending rollout counts as not projected, also for a backend that was Ready."""
+    if seen.mount.rolled_out:
+        return None
+    return Waiting("WaitingForRollout", "replicas of the previous template still serve", after=POLL)
+
+
+CONFIG_RULES: Final[tuple[Rule, ...]] = (configuration_renders, configuration_is_mounted, every_replica_runs_it)
+
+
+def is_projected(seen: Seen) -> bool:
+    """Whether ConfigProjected is True."""
+    return first_answer(CONFIG_RULES, seen) is None

@@ -1,0 +1,114 @@
+"""Reads a federated backend's objects from Keystone; writes nothing.
+
+Enters: a snapshot with a client and the domain that was found. Leaves: Objects. A steady look costs one request each for identity provider,
+protocols, mapping and groups, and one for each group or each scope with role assignments, whichever are fewer. Source: spec/keystone.md 4.2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from moorage.core.meta import JsonObject
+from moorage.keystone.identity import Identity
+from moorage.keystone.identity_access import Grant
+from moorage.keystone.identity_federation import IdentityProvider, Protocol
+
+from .recent import Names, fewest
+from .seen import Seen
+from .seen_federation import Objects, ids
+from .types import FEDERATION_OBJECTS_READY
+from .wanted import Share, Wanted, applied_of, recorded_group
+
+
+async def look(seen: Seen, identity: Identity, names: Names, now: datetime) -> Objects:
+    """All that a pass over a federated backend needs of Keystone, besides the domain.
+
+    Raises:
+        IdentityError: a look failed, so nothing is known.
+    """
+    wanted = seen.wanted_objects
+    if wanted is None:
+        return Objects()
+    providers, mappings = await asyncio.gather(_providers(seen, wanted, identity), _mappings(seen, wanted, identity))
+    protocols = await _protocols(providers, identity)
+    found = Objects(providers, protocols, mappings)
+    if seen.terminating:
+        return found
+    groups = await _groups(seen, wanted, identity)
+    resolved, missing = await names.resolve(identity, wanted, seen, now)
+    resolved = {share: replace(grant, group=groups.get(share.group, "")) for share, grant in resolved.items()}
+    return found.after(
+        groups=groups,
+        resolved=resolved,
+        missing=missing,
+        grants=await _grants(resolved, identity),
+        taken_by=await _holder(seen, wanted, identity),
+    )
+
+
+async def _providers(seen: Seen, wanted: Wanted, identity: Identity) -> Mapping[str, IdentityProvider]:
+    names = [wanted.provider, *(item.name for item in applied_of(seen.backend).identity_providers)]
+    found = await asyncio.gather(*(identity.federation.provider(name) for name in dict.fromkeys(names)))
+    return {item.id: item for item in found if item}
+
+
+async def _mappings(seen: Seen, wanted: Wanted, identity: Identity) -> Mapping[str, list[JsonObject]]:
+    names = [wanted.mapping, *(item.mapping for item in applied_of(seen.backend).identity_providers)]
+    found = await asyncio.gather(*(identity.federation.mapping(name) for name in dict.fromkeys(names)))
+    return {item.id: list(item.rules) for item in found if item}
+
+
+async def _protocols(providers: Iterable[str], identity: Identity) -> Mapping[str, tuple[Protocol, ...]]:
+    names = list(providers)
+    found = await asyncio.gather(*(identity.federation.protocols(name) for name in names))
+    return dict(zip(names, found, strict=True))
+
+
+async def _groups(seen: Seen, wanted: Wanted, identity: Identity) -> Mapping[str, str]:
+    """Declared groups and recorded ones that exist, by the name that this backend uses for them."""
+    if seen.found is None:
+        return {}
+    names = [group.name for group in wanted.groups] + [group.name for group in applied_of(seen.backend).groups]
+    if not names:
+        return {}
+    found = await identity.access.groups(seen.found.id)
+    kept = {}
+    for name in dict.fromkeys(names):
+        if id := found.get(name) or _in_other_case(seen, name, found):
+            kept[name] = id
+    return kept
+
+
+def _in_other_case(seen: Seen, name: str, found: Mapping[str, str]) -> str:
+    """A database that compares without regard to case has one group for both spellings; ours is recorded by id."""
+    record = recorded_group(seen.backend, name)
+    same = [id for other, id in found.items() if other.lower() == name.lower()]
+    return record.id if record is not None and record.id and record.id in same else ""
+
+
+async def _grants(resolved: Mapping[Share, Grant], identity: Identity) -> frozenset[Grant]:
+    groups, scopes = fewest(ids(resolved.values()))
+    asked = [identity.access.grants_of(group) for group in groups] + [
+        identity.access.grants_on(item) for item in scopes
+    ]
+    return frozenset().union(*await asyncio.gather(*asked))
+
+
+async def _holder(seen: Seen, wanted: Wanted, identity: Identity) -> str:
+    """Who holds our remote id, asked only when somebody did: then nothing is tried before it is free."""
+    stored = seen.stored(FEDERATION_OBJECTS_READY)
+    if stored is None or stored.reason != "RemoteIDTaken":
+        return ""
+    return await holder(seen, wanted, identity)
+
+
+async def holder(seen: Seen, wanted: Wanted, identity: Identity) -> str:
+    """The identity provider, not one of ours, that holds our remote id; "" when nobody does."""
+    own = {wanted.provider, *(item.name for item in applied_of(seen.backend).identity_providers)}
+    for provider in await identity.federation.providers():
+        if wanted.remote_id in provider.remote_ids and provider.id not in own:
+            return provider.id
+    return ""

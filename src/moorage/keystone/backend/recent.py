@@ -1,0 +1,175 @@
+"""What outlives a pass, in memory only: names that Keystone resolved, and what it held a moment ago.
+
+Enters: answers of Keystone and the time. Leaves: the same answers, for a short while. Passes come in bursts while Keystone rolls; they
+must not ask the same things again. Nothing here is needed after a restart. A failure, an edit or an annotation forgets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from moorage.core.meta import Key
+from moorage.keystone.identity_access import Grant, Scope
+
+from .seen import Lookup, Seen
+from .seen_federation import Objects
+from .wanted import Project, Share, Wanted
+
+if TYPE_CHECKING:
+    from moorage.keystone.identity import Identity
+
+LOOK: Final = timedelta(seconds=20)
+"""How long a look at a healthy backend stands in for another one."""
+NAMES: Final = timedelta(minutes=5)
+"""How long the id of a role or a project is believed; one that does not exist is asked for each time."""
+FEW: Final = 4
+"""Up to as many projects of a domain are asked for by name; more are read as one list."""
+
+Mark: TypeAlias = tuple[str, ...]
+
+
+def mark_of(seen: Seen) -> Mark:
+    """What must be the same for a look to stand in: object, declaration, annotations, Keystone."""
+    meta = seen.backend.metadata
+    notes = tuple(f"{name}={value}" for name, value in sorted((meta.annotations or {}).items()))
+    return (meta.uid, str(meta.generation), seen.identity.url if seen.identity else "", *notes)
+
+
+@dataclass
+class Looks:
+    """The last look at each healthy federated backend, with this process's own writes in it."""
+
+    _kept: dict[Key, tuple[Mark, datetime, Lookup, Objects]] = field(default_factory=dict)
+
+    def recall(self, seen: Seen, now: datetime) -> tuple[Lookup, Objects] | None:
+        """The look of a moment ago, None when it is too old or of another declaration."""
+        kept = self._kept.get(seen.backend.key)
+        if kept is None or kept[0] != mark_of(seen) or now - kept[1] > LOOK:
+            return None
+        return kept[2], kept[3]
+
+    def keep(self, seen: Seen, now: datetime) -> None:
+        """Keep a look that answered everything; its age counts from now."""
+        if isinstance(seen.lookup, Lookup) and seen.found and seen.objects and not seen.terminating:
+            self._kept[seen.backend.key] = (mark_of(seen), now, seen.lookup, seen.objects)
+
+    def note(self, seen: Seen) -> None:
+        """An own write changed it; it does not get younger by that. What is not all well is looked at anew."""
+        kept = self._kept.get(seen.backend.key)
+        objects = seen.objects
+        sound = objects is not None and not objects.missing and not objects.taken_by and seen.failure is None
+        if not sound or not isinstance(seen.lookup, Lookup):
+            self.forget(seen.backend.key)
+        elif kept is not None and objects is not None:
+            self._kept[seen.backend.key] = (kept[0], kept[1], seen.lookup, objects)
+
+    def forget(self, key: Key) -> None:
+        """Look anew next time."""
+        self._kept.pop(key, None)
+
+
+@dataclass
+class _Known:
+    ids: dict[str, str]
+    since: datetime
+
+
+@dataclass
+class Names:
+    """Ids of roles, projects and domains by name, shared by all backends of a Keystone."""
+
+    _kept: dict[tuple[str, str], _Known] = field(default_factory=dict)
+
+    async def resolve(
+        self, identity: Identity, wanted: Wanted, seen: Seen, now: datetime
+    ) -> tuple[Mapping[Share, Grant], tuple[str, ...]]:
+        """Declared shares as ids, their group left "", and what does not exist, a few words each.
+
+        Raises:
+            IdentityError: Keystone did not answer.
+        """
+        shares = wanted.shares
+        roles = await self._roles(identity, {share.role for share in shares}, now)
+        projects = await self._projects(identity, {share.project for share in shares if share.project}, seen, now)
+        found: dict[Share, Grant] = {}
+        missing: dict[str, None] = {}
+        for share in shares:
+            scope = Scope("domain", seen.domain_id)
+            if share.project:
+                scope = Scope("project", projects.get(share.project, ""))
+            if share.role not in roles:
+                missing[f"role {share.role!r}"] = None
+            if not scope.id:
+                missing[str(share.project)] = None
+            if share.role in roles and scope.id:
+                found[share] = Grant("", roles[share.role], scope)
+        return found, tuple(missing)
+
+    def forget(self, url: str) -> None:
+        """Something was refused: an id may be of yesterday."""
+        for key in [item for item in self._kept if item[0] == url]:
+            del self._kept[key]
+
+    async def _roles(self, identity: Identity, names: set[str], now: datetime) -> Mapping[str, str]:
+        if not names:
+            return {}
+        kept = self._recall(identity.url, "roles", now)
+        if not names <= kept.keys():
+            kept = self._keep(identity.url, "roles", await identity.access.roles(), now)
+        return kept
+
+    async def _projects(
+        self, identity: Identity, wanted: set[Project], seen: Seen, now: datetime
+    ) -> Mapping[Project, str]:
+        found: dict[Project, str] = {}
+        for domain in sorted({project.domain for project in wanted}):
+            id = seen.domain_id if domain == seen.domain_name else await self._domain(identity, domain, now)
+            names = {project.name for project in wanted if project.domain == domain}
+            ids = await self._in_domain(identity, id, names, now) if id else {}
+            found |= {Project(domain, name): ids[name] for name in names if ids.get(name)}
+        return found
+
+    async def _domain(self, identity: Identity, name: str, now: datetime) -> str:
+        kept = self._recall(identity.url, "domains", now)
+        if name not in kept:
+            found = await identity.domain_named(name)
+            if found is None:
+                return ""
+            kept = self._keep(identity.url, "domains", {**kept, name: found.id}, now)
+        return kept[name]
+
+    async def _in_domain(self, identity: Identity, domain: str, names: set[str], now: datetime) -> Mapping[str, str]:
+        what = f"projects of {domain}"
+        kept = self._recall(identity.url, what, now)
+        unknown = sorted(names - kept.keys())
+        if not unknown:
+            return kept
+        if len(unknown) > FEW:
+            kept = {**kept, **await identity.access.projects(domain)}
+            unknown = sorted(names - kept.keys())
+        for name in unknown[:FEW] if len(unknown) > FEW else unknown:
+            if id := await identity.access.project(domain, name):
+                kept = {**kept, name: id}
+        return self._keep(identity.url, what, dict(kept), now)
+
+    def _recall(self, url: str, what: str, now: datetime) -> Mapping[str, str]:
+        kept = self._kept.get((url, what))
+        return kept.ids if kept is not None and now - kept.since <= NAMES else {}
+
+    def _keep(self, url: str, what: str, ids: dict[str, str], now: datetime) -> Mapping[str, str]:
+        """An addition does not make the older ones younger."""
+        kept = self._kept.get((url, what))
+        since = kept.since if kept is not None and now - kept.since <= NAMES and what != "roles" else now
+        self._kept[url, what] = _Known(ids, since)
+        return ids
+
+
+def fewest(grants: Iterable[Grant]) -> tuple[tuple[str, ...], tuple[Scope, ...]]:
+    """By which questions all of these assignments are seen: groups, or scopes, whichever are fewer."""
+    found = list(grants)
+    groups = tuple(dict.fromkeys(grant.group for grant in found))
+    scopes = tuple(dict.fromkeys(grant.scope for grant in found))
+    return (groups, ()) if len(groups) <= len(scopes) else ((), scopes)
