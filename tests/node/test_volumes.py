@@ -14,9 +14,10 @@ from moorage.core.meta import JsonObject, Key
 from moorage.kube.resources import CONFIG_MAPS, PODS, PVCS, SECRETS
 from moorage.node.pods.environment import Facts, Missing
 from moorage.node.pods.payload import Content, payload
-from moorage.node.pods.volumes import Shelf, write
+from moorage.node.pods.volumes import Shelf, claim_folder, write
 
 from .conftest import PYTHON, Machine, is_ready, phase, pod
+from .test_pods import FOREVER
 
 CONFIG: JsonObject = {
     "kind": "ConfigMap",
@@ -149,6 +150,38 @@ async def test_a_changed_secret_is_seen_in_place_by_a_running_pod(machine: Machi
     await machine.client.patch(SECRETS, Key("default", "keys"), {"stringData": {"0": "new", "1": "more"}})
     await machine.until(PODS, "reads", phase("Succeeded"))
     assert machine.log("reads") == ["new more"]
+
+
+async def test_a_deleted_claim_waits_for_its_pods_and_leaves_no_folder(machine: Machine) -> None:
+    """S25: a folder that nobody saw deleted stayed for ever. The claim goes last, so there is always somebody to do it."""
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    await machine.client.create(PVCS, _object("PersistentVolumeClaim", "d", spec=spec))
+    claim = await machine.until(PVCS, "d", lambda item: item["metadata"].get("finalizers"))
+    volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": "d"}}]
+    mounts = {"volumeMounts": [{"name": "d", "mountPath": "/d"}]}
+    await machine.client.create(PODS, pod("user", PYTHON, "-c", FOREVER, volumes=volumes, container=mounts))
+    await machine.until(PODS, "user", is_ready)
+    folder = claim_folder(machine.data / "volumes", claim)
+    assert folder.is_dir()
+    await machine.client.delete(PVCS, Key("default", "d"))
+    held = await machine.client.get(PVCS, Key("default", "d"))
+    assert held["metadata"]["deletionTimestamp"]
+    await machine.client.delete(PODS, Key("default", "user"))
+    await machine.gone(PVCS, "d")
+    assert not (machine.data / "volumes" / "default").exists()
+    assert not (machine.data / "logs" / "default").exists()
+
+
+async def test_a_claim_that_was_deleted_while_no_node_ran_is_cleared_away_by_the_next(machine: Machine) -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    await machine.client.create(PVCS, _object("PersistentVolumeClaim", "d", spec=spec))
+    claim = await machine.until(PVCS, "d", lambda item: item["metadata"].get("finalizers"))
+    claim_folder(machine.data / "volumes", claim).mkdir(parents=True)
+    await machine.stop()
+    await machine.client.delete(PVCS, Key("default", "d"))
+    await machine.start()
+    await machine.gone(PVCS, "d")
+    assert not (machine.data / "volumes" / "default").exists()
 
 
 async def test_a_claim_outlives_its_pods(machine: Machine) -> None:

@@ -31,6 +31,7 @@ from moorage.node.network.addresses import claim
 from moorage.node.network.names import lookup
 from moorage.node.network.traffic import Traffic
 from moorage.node.options import HOST_IMAGE, NodeOptions
+from moorage.node.pods.folders import remove
 from moorage.node.pods.host import Host
 from moorage.node.pods.launch import install
 from moorage.node.pods.orphans import end_orphans
@@ -204,7 +205,8 @@ class Node:
         with contextlib.suppress(OSError, ValueError, KeyError):
             facts = json.loads((folder / "pod.json").read_text())
             if self.api.get(PODS, Key(facts["namespace"], facts["name"])) is None:
-                shutil.rmtree(self._data / "logs" / facts["namespace"] / facts["name"], ignore_errors=True)
+                logs = self._data / "logs"
+                remove(logs / facts["namespace"] / facts["name"], logs)
 
 
 async def _first(work: object, stop: asyncio.Event, *tasks: asyncio.Task[None] | None) -> None:

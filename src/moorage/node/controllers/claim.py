@@ -1,19 +1,23 @@
 """PersistentVolumeClaim: a folder of this machine, bound at once, deleted with the claim (reclaim policy Delete).
 
-Enters: claims. Leaves: their status, and no folder of a claim that was deleted while this node ran. A folder whose deletion
-nobody saw stays on the disk; it carries the claim's uid, so no later claim gets it.
+Enters: claims and the pods that use them. Leaves: their status; a finalizer while they stand, so that no claim is gone before its folder
+is, whatever happens in between; and no folder of a claim that is gone. A claim that is deleted waits for the pods that use it.
+Source: Kubernetes documentation, "Persistent Volumes": storage object in use protection.
 """
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
-from moorage.core.meta import JsonObject, is_terminating
-from moorage.kube.resources import PVCS
+from moorage.core.meta import JsonObject, Key, is_terminating, key_of
+from moorage.kube.resources import PODS, PVCS
 from moorage.node.api import Api
 from moorage.node.controllers.loop import Controller
+from moorage.node.controllers.templates import is_active
+from moorage.node.pods.folders import remove
 from moorage.node.pods.volumes import claim_folder
+
+FINALIZER = "kubernetes.io/pvc-protection"
 
 
 def controller(api: Api, claims: Path) -> Controller:
@@ -21,16 +25,48 @@ def controller(api: Api, claims: Path) -> Controller:
 
     def changed(old: JsonObject | None, new: JsonObject | None) -> None:
         if old is not None and (new is None or new["metadata"]["uid"] != old["metadata"]["uid"]):
-            shutil.rmtree(claim_folder(claims, old), ignore_errors=True)
+            remove(claim_folder(claims, old), claims)
 
+    async def reconcile(api: Api, claim: JsonObject) -> float | None:
+        return await _reconcile(api, claim, claims)
+
+    made = Controller(PVCS, reconcile)
     api.reflectors[PVCS].subscribe(changed)
-    return Controller(PVCS, _reconcile)
+    api.reflectors[PODS].subscribe(lambda old, new: _wake(made, new or old or {}))
+    return made
 
 
-async def _reconcile(api: Api, claim: JsonObject) -> float | None:
+def _wake(controller: Controller, pod: JsonObject) -> None:
+    for name in _claims_of(pod):
+        controller.queue.add(Key(pod["metadata"]["namespace"], name))
+
+
+async def _reconcile(api: Api, claim: JsonObject, claims: Path) -> float | None:
+    held = claim["metadata"].get("finalizers") or []
     if not is_terminating(claim):
+        if FINALIZER not in held:
+            await _hold(api, claim, [*held, FINALIZER])
         await api.set_status(PVCS, claim, status_of(claim))
+    elif FINALIZER in held and not in_use(claim, api.list(PODS, claim["metadata"]["namespace"])):
+        remove(claim_folder(claims, claim), claims)
+        await _hold(api, claim, [name for name in held if name != FINALIZER])
     return None
+
+
+async def _hold(api: Api, claim: JsonObject, finalizers: list[str]) -> None:
+    """The claim with these finalizers; a claim that somebody changed meanwhile is looked at again."""
+    meta = {"finalizers": finalizers, "resourceVersion": claim["metadata"]["resourceVersion"]}
+    await api.patch(PVCS, claim, {"metadata": meta})
+
+
+def in_use(claim: JsonObject, pods: tuple[JsonObject, ...]) -> bool:
+    """Whether a pod that has not ended names the claim; pods that end still have its files open."""
+    return any(key_of(claim).name in _claims_of(pod) and (is_active(pod) or is_terminating(pod)) for pod in pods)
+
+
+def _claims_of(pod: JsonObject) -> list[str]:
+    volumes = pod["spec"].get("volumes") or ()
+    return [item["persistentVolumeClaim"]["claimName"] for item in volumes if "persistentVolumeClaim" in item]
 
 
 def status_of(claim: JsonObject) -> JsonObject:

@@ -7,6 +7,7 @@ It must not leave the root. Source: path_resolution(7); the subPath races of Kub
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -51,6 +52,18 @@ def _file(name: str, parent: int, owner: int | None) -> None:
     if owner is not None:
         os.fchown(made, owner, owner)
     os.close(made)
+
+
+def remove(folder: Path, root: Path) -> None:
+    """Deletes a folder below `root`, and those above it that are empty then, `root` apart."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for above in folder.parents:
+        if above == root:
+            return
+        try:
+            above.rmdir()
+        except OSError:
+            return
 
 
 def give(root: Path, owner: int | None) -> None:

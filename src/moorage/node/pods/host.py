@@ -45,7 +45,12 @@ class Host:
     def log_folder(self, pod: JsonObject) -> Path:
         """All logs of one pod."""
         meta = pod["metadata"]
-        return self.data / "logs" / str(meta["namespace"]) / str(meta["name"])
+        return self.logs / str(meta["namespace"]) / str(meta["name"])
+
+    @property
+    def logs(self) -> Path:
+        """The folder of all logs."""
+        return self.data / "logs"
 
     @property
     def claims(self) -> Path:

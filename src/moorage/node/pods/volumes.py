@@ -15,7 +15,7 @@ from pathlib import Path
 
 from moorage.core.digest import content_hash
 from moorage.core.errors import InputError
-from moorage.core.meta import JsonObject
+from moorage.core.meta import JsonObject, is_terminating
 from moorage.node.pods.environment import Facts, Missing
 from moorage.node.pods.folders import give
 from moorage.node.pods.payload import PROJECTIONS, Content, Payload, payload
@@ -84,6 +84,8 @@ class Shelf:
             if found is None:
                 raise Missing(f'persistentvolumeclaim "{claim["claimName"]}" not found')
             place = claim_folder(self.claims, found)
+            if is_terminating(found) and not place.is_dir():
+                raise Missing(f'persistentvolumeclaim "{claim["claimName"]}" is being deleted')
             _folder(place, self.owner)
             return Place(place, read_only=bool(claim.get("readOnly")))
         if "emptyDir" in volume or set(volume) == {"name"}:

@@ -26,6 +26,7 @@ from moorage.node.pods import status
 from moorage.node.pods.asking import Asker
 from moorage.node.pods.ending import Deadline, end_container, end_pod
 from moorage.node.pods.environment import Missing
+from moorage.node.pods.folders import remove
 from moorage.node.pods.host import Host
 from moorage.node.pods.plan import hostname
 from moorage.node.pods.probes import Events, Prober
@@ -291,7 +292,7 @@ class Worker:
         await end_pod(self)
         self._put_away()
         shutil.rmtree(self.folder, ignore_errors=True)
-        shutil.rmtree(self.host.log_folder(self.pod), ignore_errors=True)
+        remove(self.host.log_folder(self.pod), self.host.logs)
         if not self.gone:
             await self._report()
             await self.host.api.finish_pod(self.pod)
