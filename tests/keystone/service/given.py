@@ -14,31 +14,37 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.keystone.service import federated
 
 from moorage.core import conditions
-from moorage.core.meta import JsonObject
+from moorage.core.meta import JsonObject, owner_reference
 from moorage.core.outcome import Outcome
-from moorage.keystone.backend.materials import Materials
+from moorage.keystone.backend.materials import Document, Materials
 from moorage.keystone.backend.render import secret_names
 from moorage.keystone.backend.types import KIND as BACKEND
-from moorage.keystone.service import keys, manifests
+from moorage.keystone.service import federation_secrets, keys, manifests
 from moorage.keystone.service.decide import decide
 from moorage.keystone.service.domains import data_of
+from moorage.keystone.service.key_pair import Pair
 from moorage.keystone.service.plan import (
     Action,
     CommitKeys,
     Create,
     Ensure,
     MakeKeys,
+    MakePair,
+    MakePassphrase,
     Plan,
     Probe,
     Project,
     Prune,
     Remove,
     StageKeys,
+    SwitchPair,
+    Tell,
 )
-from moorage.keystone.service.render import wanted
-from moorage.keystone.service.seen import Attached, Health, Inputs, Seen, Step
+from moorage.keystone.service.render import PASSPHRASE, wanted
+from moorage.keystone.service.seen import Attached, Health, Inputs, Note, Seen, Step
 from moorage.keystone.service.types import KIND, Keystone
 
 OLD = "2026-10-01T00:00:00Z"
@@ -103,7 +109,7 @@ def secret(name: str, data: dict[str, str]) -> JsonObject:
 
 
 def backend(obj: JsonObject) -> JsonObject:
-    """A backend from its short form: {name, domain, url, bind, ready, deleting}, or a whole object."""
+    """A backend from its short form: {name, domain, url, bind, ready, deleting}, with `type` a federated one, or a whole object."""
     if "spec" in obj:
         return obj
     name = obj["name"]
@@ -121,15 +127,18 @@ def backend(obj: JsonObject) -> JsonObject:
     }
     if obj.get("ca"):
         ldap["tls"] = {"caBundleSecretRef": {"name": obj["ca"]}}
+    typed = federated.spec(obj) if obj.get("type", "LDAP") != "LDAP" else {"ldap": ldap}
+    if obj.get("annotations"):
+        meta["annotations"] = obj["annotations"]
     return {
         "apiVersion": BACKEND.resource.api_version,
         "kind": BACKEND.kind,
         "metadata": meta,
         "spec": {
             "keystoneRef": {"name": "keystone"},
-            "type": "LDAP",
+            "type": obj.get("type", "LDAP"),
             "domain": {"name": obj.get("domain", name), "mode": "Manage", "deletionPolicy": "Retain"},
-            "ldap": ldap,
+            **typed,
         },
         "status": {"conditions": [{**condition, "message": ""}]},
     }
@@ -139,25 +148,40 @@ def inputs(given: dict[str, Any]) -> Inputs:
     secrets = {item["name"]: secret(item["name"], item["data"]) for item in given.get("secrets", SECRETS)}
     whole = completed(given["keystone"])
     spec = whole["spec"]
+    keystone = KIND.parse(whole)
     attached = []
     for item in given.get("backends", ()):
         parsed = BACKEND.parse(backend(item))
-        attached.append(
-            Attached(parsed, Materials({name: data_of(secrets.get(name)) for name in secret_names(parsed)}))
-        )
+        held = {name: data_of(secrets.get(name)) for name in secret_names(parsed)}
+        stale = {"stale": True, "why": item["stale"]} if item.get("stale") else {}
+        document = federated.document(parsed)
+        if isinstance(document, Document):
+            document = replace(document, **stale)
+        attached.append(Attached(parsed, Materials(held, manifests.public_base(keystone), document)))
     return Inputs(
-        keystone=KIND.parse(whole),
+        keystone=keystone,
         database=secrets.get(spec["database"].get("secretRef", {}).get("name", "")),
         admin=secrets.get(spec["bootstrap"]["adminPasswordSecretRef"]["name"]),
         policy=given.get("policy"),
         backends=tuple(attached),
+        passphrase=_ours(keystone, secrets.get("keystone-oidc-crypto-passphrase")),
+        pair=_ours(keystone, secrets.get("keystone-saml-sp")),
+        staged=_ours(keystone, secrets.get("keystone-saml-sp-next")),
     )
+
+
+def _ours(keystone: Keystone, obj: JsonObject | None) -> JsonObject | None:
+    """A Secret as the room made it."""
+    if obj is None:
+        return None
+    return {**obj, "metadata": {**obj["metadata"], "ownerReferences": [owner_reference(manifests.owner(keystone))]}}
 
 
 SECRETS = [
     {"name": "keystone-admin", "data": {"password": "s3cret-admin"}},
     {"name": "keystone-db", "data": {"username": "keystone", "password": "p@ss/w:rd"}},
     {"name": "bind", "data": {"username": "cn=reader,dc=acme,dc=test", "password": "s3cret-bind"}},
+    *federated.SECRETS,
 ]
 
 
@@ -175,6 +199,9 @@ def snapshot(given: dict[str, Any]) -> Seen:
         before, _ = settle(before)
         seen = replace(seen, live=before.live, done=_LOOKED_AT)
     live = dict(seen.live)
+    for obj in (found.passphrase, found.pair, found.staged):
+        if obj is not None:
+            live["Secret", obj["metadata"]["name"]] = obj
     for change in given.get("live", ()):
         key = (change["kind"], change["name"])
         if change.get("absent"):
@@ -188,7 +215,7 @@ def snapshot(given: dict[str, Any]) -> Seen:
 
 
 _LOOKED_AT: frozenset[Step] = frozenset(
-    {"DBConnectionSecret", "Config", "NetworkPolicy", "Deployment", "Prune", "TrustFlush"}
+    {"DBConnectionSecret", "SPMetadata", "Config", "NetworkPolicy", "Deployment", "Prune", "TrustFlush"}
 )
 """Steps that find everything as wanted in a settled world; decide is asked about the rest."""
 
@@ -220,12 +247,19 @@ def imagine(seen: Seen, plan: Plan) -> Seen:
     """What an ideal server answers to a plan."""
     written: dict[tuple[str, str], JsonObject | None] = {}
     health = seen.health
+    notes = [Note(item.reason, item.message, True) for item in plan.actions if isinstance(item, Tell)]
     for action in plan.actions:
         if isinstance(action, Probe):
             health = Health(True, "APIHealthy", "", seen.now)
         else:
             _act(seen, action, written)
-    return replace(seen.after(plan.step, written), health=health)
+    return replace(_informed(seen.after(plan.step, written)), health=health, notes=(*seen.notes, *notes))
+
+
+def _informed(seen: Seen) -> Seen:
+    """As `apply` does it."""
+    found = federation_secrets.renewed(seen)
+    return seen if found is seen.inputs else replace(seen, inputs=found, wanted=wanted(found))
 
 
 def _act(seen: Seen, action: Action, written: dict[tuple[str, str], JsonObject | None]) -> None:
@@ -251,7 +285,17 @@ def _act(seen: Seen, action: Action, written: dict[tuple[str, str], JsonObject |
             done["metadata"]["resourceVersion"] = str(int(done["metadata"]["resourceVersion"]) + 1)
             written["Secret", done["metadata"]["name"]] = done
             written["Secret", staging["metadata"]["name"]] = None
-        case Project() | Prune() | Probe():
+        case MakePassphrase(name):
+            made = manifests.secret(seen.keystone, name.removeprefix(f"{seen.name}-"), {PASSPHRASE: "made"})
+            written[_id(made)] = _stored(made, None)
+        case MakePair(name):
+            pair = Pair(federated.CRT.encode(), federated.PRIVATE.encode())
+            made = manifests.key_pair(seen.keystone, name.removeprefix(f"{seen.name}-"), pair)
+            written[_id(made)] = _stored(made, None)
+        case SwitchPair(present, staged):
+            written["Secret", present["metadata"]["name"]] = {**present, "data": staged["data"]}
+            written["Secret", staged["metadata"]["name"]] = None
+        case Project() | Prune() | Probe() | Tell():
             return
 
 
@@ -306,5 +350,11 @@ def _described(action: Action) -> str:
             return f"MakeKeys {name}"
         case CommitKeys(repository, _, _):
             return f"CommitKeys {repository['metadata']['name']}"
+        case MakePassphrase(name) | MakePair(name):
+            return f"{type(action).__name__} {name}"
+        case SwitchPair(present, _):
+            return f"SwitchPair {present['metadata']['name']}"
+        case Tell(reason, message):
+            return f"Tell {reason}: {message}"
         case Probe(url, database):
             return f"Probe {url} ({database})"

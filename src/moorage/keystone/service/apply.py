@@ -83,7 +83,7 @@ async def apply(memory: observe.Memory, world: World, seen: Seen, plan: Plan) ->
 def _informed(seen: Seen) -> Seen:
     """With what was just written among the inputs: what is made from a Secret follows in the same pass."""
     inputs = federation_secrets.renewed(seen)
-    return seen if inputs == seen.inputs else replace(seen, inputs=inputs, wanted=wanted(inputs))
+    return seen if inputs is seen.inputs else replace(seen, inputs=inputs, wanted=wanted(inputs))
 
 
 def _refused(seen: Seen, plan: Plan, reason: str, message: str) -> Seen:

@@ -42,7 +42,7 @@ def public_endpoint(keystone: Keystone) -> str:
 
 def public_base(keystone: Keystone) -> str:
     """The address that redirect URI, entityID and endpoints for providers begin with: the public endpoint without `/v3`."""
-    return public_endpoint(keystone).rstrip("/").removesuffix("/v3")
+    return public_endpoint(keystone).rstrip("/").removesuffix("/v3").rstrip("/")
 
 
 def connection_url(keystone: Keystone, user: str = "", password: str = "") -> str:

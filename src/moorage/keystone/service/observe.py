@@ -15,7 +15,7 @@ import aiohttp
 
 from moorage.core import conditions
 from moorage.core.meta import JsonObject, Key, ResourceType
-from moorage.keystone.backend.materials import Materials
+from moorage.keystone.backend.observe_materials import materials_of
 from moorage.keystone.backend.render import secret_names
 from moorage.keystone.backend.saml import pair_secret
 from moorage.keystone.backend.types import KIND as BACKEND
@@ -29,7 +29,7 @@ from .domains import data_of
 from .federation_secrets import METADATA_SECRET, PAIR_SECRET, PASSPHRASE_SECRET, STAGED_SECRET
 from .key_pair import CERTIFICATE, not_after
 from .keys import rotated_at
-from .manifests import SAML_SUFFIX, public_base
+from .manifests import SAML_SUFFIX
 from .plan import Probe
 from .pods import selector
 from .render import wanted
@@ -127,17 +127,16 @@ def _inputs(world: World, keystone: Keystone) -> Inputs:
         database=_secret(world, namespace, spec.database.secret_ref.name if spec.database.secret_ref else None),
         admin=_secret(world, namespace, spec.bootstrap.admin_password_secret_ref.name),
         policy=world.cache.get(CONFIG_MAP, Key(namespace, policy)) if policy else None,
-        backends=tuple(_attached(world, item, public_base(keystone)) for item in found),
+        backends=tuple(_attached(world, item) for item in found),
         passphrase=_secret(world, namespace, keystone.metadata.name + PASSPHRASE_SECRET),
         pair=_secret(world, namespace, keystone.metadata.name + PAIR_SECRET),
         staged=_secret(world, namespace, keystone.metadata.name + STAGED_SECRET),
     )
 
 
-def _attached(world: World, obj: JsonObject, base: str) -> Attached:
+def _attached(world: World, obj: JsonObject) -> Attached:
     backend = BACKEND.parse(obj)
-    names, namespace = secret_names(backend), backend.metadata.namespace
-    return Attached(backend, Materials({name: data_of(_secret(world, namespace, name)) for name in names}, base))
+    return Attached(backend, materials_of(world, backend))
 
 
 def _secret(world: World, namespace: str, name: str | None) -> JsonObject | None:
