@@ -14,6 +14,9 @@ from typing import Self
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
+from .addresses import Network
+from .guard import Guard
+
 TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=5.0)
 ASKING = "asking"
 """`trace_request_ctx` of a POST that changes nothing a person would miss, such as a login: the fence lets it pass."""
@@ -61,8 +64,15 @@ class Sessions:
         await http.get("keystone").post(...)
     """
 
-    def __init__(self, *, resolver: AbstractResolver | None = None, fence: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        resolver: AbstractResolver | None = None,
+        fence: Callable[[], None] | None = None,
+        allowed: tuple[Network, ...] = (),
+    ) -> None:
         self._resolver, self._fence = resolver, fence
+        self._guard = Guard(allowed, resolver)
         self._sessions: dict[tuple[str, ssl.SSLContext | None], aiohttp.ClientSession] = {}
 
     async def __aenter__(self) -> Self:
@@ -77,6 +87,14 @@ class Sessions:
         if found is None or found.closed:
             found = self._sessions[purpose, tls] = session(resolver=self._resolver, tls=tls, fence=self._fence)
         return found
+
+    async def fetch(self, url: str, *, limit: int, roots: bytes | None = None) -> bytes:
+        """A document from a server that a stranger named, as `Guard.fetch` gets it: `allowed` are the networks that are open to it.
+
+        Raises:
+            FetchFailed, UnusableRoots: as there.
+        """
+        return await self._guard.fetch(url, limit=limit, roots=roots)
 
     async def address(self, host: str) -> str:
         """The address that a name has for our sessions; "" when the system resolves it, or nobody knows it."""

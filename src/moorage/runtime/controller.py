@@ -60,6 +60,7 @@ class Controller:
     def start(self) -> None:
         """Listen and work; all objects that are there are looked at."""
         cache = self.world.cache
+        self.world.wakers[self.room.kind.resource] = self.queue.add_after
         own = cache.reflector(self.room.kind.resource)
         self._ends.append(own.subscribe(self._own_changed))
         for watch in self.room.watches:

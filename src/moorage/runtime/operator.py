@@ -21,6 +21,7 @@ import structlog
 from moorage.core.meta import JsonObject, Key, ResourceType
 from moorage.kube.client import Client
 from moorage.kube.resources import SERVICES
+from moorage.net.addresses import Network
 from moorage.net.resolver import ServiceResolver
 from moorage.net.sessions import Sessions
 from moorage.schema.review import Admission
@@ -71,6 +72,7 @@ class Options:
         admissions: rules for the webhooks and for `Operator.handlers`.
         webhooks: None means that no webhooks are served here.
         grace: seconds that passes get to end at stop.
+        allowed: networks from which metadata documents may be fetched besides public ones.
     """
 
     namespace: str = ""
@@ -82,6 +84,7 @@ class Options:
     admissions: Sequence[Admission] = ()
     webhooks: WebhookServing | None = None
     grace: float = 25.0
+    allowed: tuple[Network, ...] = ()
 
 
 _OPTIONS = Options()
@@ -112,7 +115,7 @@ class Operator:
                 self._reflectors[index.resource].add_index(index.name, index.values)
         self.cache = Caches(self._reflectors)
         resolver = ServiceResolver(self._cluster_ip) if self.options.local else None
-        http = Sessions(resolver=resolver, fence=self._may_write)
+        http = Sessions(resolver=resolver, fence=self._may_write, allowed=self.options.allowed)
         client = self.client.fenced(self._leads, self._left)
         self.world = World(client, self.cache, http, local=self.options.local, leading=self._may_write)
         self.client.observe(self.metrics.client_observer(self.client.connection.server.partition("//")[2]))

@@ -82,6 +82,7 @@ class World:
         local: one-machine mode.
         leading: raises when this process may not write (any more); rooms ask it before they write to other servers.
         wrote: called by rooms when they write to another server, so that the pass tells of it.
+        wakers: by kind, how a key gets into the queue of its controller after some seconds; controllers put theirs in.
     """
 
     client: Client
@@ -91,11 +92,17 @@ class World:
     clock: Callable[[], datetime] = _utc_now
     leading: Callable[[], None] = lambda: None
     wrote: Callable[[], None] = lambda: None
+    wakers: dict[ResourceType, Callable[[Key, float], None]] = field(default_factory=dict, repr=False)
     _settled: dict[tuple[ResourceType, Key], tuple[str, str]] = field(default_factory=dict, init=False, repr=False)
 
     def now(self) -> datetime:
         """The time, aware, UTC."""
         return self.clock()
+
+    def wake(self, rt: ResourceType, key: Key, after: float = 0.0) -> None:
+        """Have an object looked at in `after` seconds, because something besides the API server changed; nothing if no controller runs."""
+        if waker := self.wakers.get(rt):
+            waker(key, after)
 
     def counting(self, guard: Callable[[], None]) -> World:
         """The same world, whose writes ask `guard` too."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import TypeAlias
+from datetime import datetime, timedelta
+from typing import Final, TypeAlias
 
+DOCUMENT_LIMIT: Final = 262144
+"""Bytes of a metadata document at most, whatever its source."""
 Data: TypeAlias = Mapping[str, bytes]
 
 
@@ -33,6 +35,10 @@ class Document:
         fetched: when it was fetched, None for a declared one.
         valid_until: when the document itself, or its last signing certificate, ends; None when neither says so.
         stale: a newer fetch failed, this is the last good one.
+        why: why it is stale, one sentence without foreign text; "" when it is not.
+        expires: when the document itself must not be used any more; documents.py refuses it from then on.
+        max_age: how long the provider lets others keep it, None when it does not say.
+        advice: sentences for the person who runs the provider: what works, but not with the sidecar's modules.
     """
 
     content: bytes = field(repr=False)
@@ -41,6 +47,10 @@ class Document:
     fetched: datetime | None = None
     valid_until: datetime | None = None
     stale: bool = False
+    why: str = ""
+    expires: datetime | None = None
+    max_age: timedelta | None = None
+    advice: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

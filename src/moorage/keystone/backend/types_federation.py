@@ -71,6 +71,11 @@ class Oidc(Model):
         max_length=512,
     )
     endpoints: OidcEndpoints | None = field(None, doc="Explicit endpoints in place of discovery.")
+    ca_bundle_secret_ref: SecretRef | None = field(
+        None,
+        doc="Secret with the CA bundle of the provider under the fixed data key ca.crt: the only roots that the fetch of"
+        " its discovery document and the sidecar trust then.",
+    )
     client_id: str = field(alias="clientID", doc="Our client at the provider.", min_length=1, max_length=256)
     client_secret_ref: SecretRef = field(doc="Secret with the client secret under the fixed data key clientSecret.")
     protocol_id: str = field(
@@ -114,6 +119,10 @@ class SamlIdpMetadata(Model):
     inline: str | None = field(None, doc="The EntityDescriptor itself.", max_length=65536)
     secret_ref: SecretRef | None = field(None, doc="Secret with the document under the key idp-metadata.xml.")
     url: str | None = field(None, doc="Address of the document; https only.", pattern=r"^https://", max_length=512)
+    ca_bundle_secret_ref: SecretRef | None = field(
+        None,
+        doc="Secret with the CA bundle for url under the fixed data key ca.crt: the only roots that its fetch trusts then.",
+    )
 
 
 class SamlSp(Model):
