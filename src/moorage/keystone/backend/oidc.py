@@ -184,7 +184,7 @@ def render(backend: KeystoneIdentityBackend, materials: Materials) -> Rendered:
     authorities = _authorities(oidc, materials)
     files = _documents(backend, oidc, found, secret)
     fragment = "\n".join([*_introspection(oidc, found, secret), *_locations(backend, oidc, base.url)])
-    alone = "\n".join(_location(federation.global_websso_path(oidc.protocol_id), _websso(oidc, base.url)))
+    alone = "\n".join(_location(federation.global_websso_path(oidc.protocol_id), _websso(backend, oidc, base.url)))
     if authorities:
         files[federation.data_key(backend, "ca.pem")] = authorities
     return Rendered(
@@ -290,9 +290,9 @@ def _introspection(oidc: Oidc, found: Document, secret: str) -> Iterator[str]:
 def _locations(backend: KeystoneIdentityBackend, oidc: Oidc, base: str) -> apache.Lines:
     provider = federation.provider_name(backend)
     kind = "auth-openidc" if introspects(oidc) else "openid-connect"
-    auth = (apache.directive("AuthType", kind), *_fence(oidc), _discovery(oidc, base))
+    auth = (apache.directive("AuthType", kind), *_fence(oidc), _discovery(oidc, base), *_hop(backend))
     return (
-        *_location(federation.websso_path(provider, oidc.protocol_id), _websso(oidc, base)),
+        *_location(federation.websso_path(provider, oidc.protocol_id), _websso(backend, oidc, base)),
         *_location(federation.auth_path(provider, oidc.protocol_id), auth),
     )
 
@@ -301,10 +301,28 @@ def _location(path: str, lines: apache.Lines) -> apache.Lines:
     return apache.section("Location", path, lines)
 
 
-def _websso(oidc: Oidc, base: str) -> apache.Lines:
+def _websso(backend: KeystoneIdentityBackend, oidc: Oidc, base: str) -> apache.Lines:
     """A browser with another provider's session logs in once more: a refusal would be a dead end."""
     again = apache.directive("OIDCUnAutzAction", "auth")
-    return (apache.directive("AuthType", "openid-connect"), *_fence(oidc), again, _discovery(oidc, base))
+    kind = apache.directive("AuthType", "openid-connect")
+    return (kind, *_fence(oidc), again, _discovery(oidc, base), *_hop(backend))
+
+
+def _hop(backend: KeystoneIdentityBackend) -> apache.Lines:
+    """Claims that rules ask for travel under names without underscores, which some servers drop (case B20); the access token stays here."""
+    lines = [apache.directive("RequestHeader", "unset", name) for name in _TOKENS]
+    for header in sorted(federation.stripped(backend)):
+        sent = _PREFIX + header.removeprefix(_PREFIX).replace("-", "_")
+        if header.startswith(_PREFIX) and sent != header:
+            claim = f"expr=%{{req_novary:{sent}}}"
+            lines.append(apache.directive("RequestHeader", "set", header, claim, f"expr=-n req_novary('{sent}')"))
+            lines.append(apache.directive("RequestHeader", "unset", sent))
+    return tuple(lines)
+
+
+_PREFIX: Final = "OIDC-"
+"""What mod_auth_openidc puts before the name of a claim."""
+_TOKENS: Final = ("OIDC_access_token", "OIDC_access_token_expires")
 
 
 def _fence(oidc: Oidc) -> apache.Lines:

@@ -27,7 +27,6 @@ SIZE_LIMIT: Final = 262144
 """Bytes that one backend may project."""
 _LINE: Final = 30
 """Bytes of a line that strips a header, besides the header's name."""
-UNSUPPORTED: Final = "this version attaches backends of type LDAP only"
 
 VARIANTS: Final[Mapping[str, Variant]] = {"LDAP": ldap.VARIANT, "OIDC": oidc.VARIANT, "SAML": saml.VARIANT}
 """The types of backend. A further one is a file of its own, a line here, its block in types.py and its rules in admission.py."""
@@ -53,7 +52,7 @@ def project(backend: KeystoneIdentityBackend, materials: Materials) -> Projectio
     """The files of one backend, or why it has none; nothing is raised."""
     variant = VARIANTS.get(backend.spec.type)
     if variant is None:
-        return Fault("UnsupportedType", UNSUPPORTED)
+        return Fault("UnsupportedType", "this version knows no such type of backend")
     try:
         found = variant.render(backend, materials)
     except Skip as skip:
