@@ -251,30 +251,33 @@ async def shown(server: AdmissionServer, authority: Pair) -> int:
     return x509.load_der_x509_certificate(der).serial_number
 
 
-def configuration(kind: str, service: str = "moorage-webhook") -> JsonObject:
-    called = {"service": {"namespace": "default", "name": service, "path": VALIDATE}}
+def configuration(kind: str, name: str) -> JsonObject:
+    """Two webhooks: of our Service, and of a stranger's."""
     rule = {"apiGroups": ["x.io"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["things"]}
-    webhook = {
-        "name": "a.moorage.internal", "clientConfig": called, "rules": [rule], "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-    }  # fmt: skip
-    return {"kind": kind, "metadata": {"name": f"t-{service}"}, "webhooks": [webhook]}
+    webhooks = [
+        {
+            "name": f"a.{service}.internal", "rules": [rule], "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"service": {"namespace": "default", "name": service, "path": VALIDATE}},
+        }
+        for service in ("moorage-webhook", "stranger")
+    ]  # fmt: skip
+    return {"kind": kind, "metadata": {"name": name}, "webhooks": webhooks}
 
 
 @pytest.fixture
 async def configurations(client: Client) -> AsyncIterator[Client]:
-    """Webhook configurations of our Service and of a stranger's."""
+    """Webhook configurations of our name and of another."""
     made: list[tuple[ResourceType, JsonObject]] = []
     for rt in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
-        for service in ("moorage-webhook", "stranger"):
-            made.append((rt, await client.create(rt, configuration(rt.kind, service))))
+        for name in ("moorage", "t-another"):
+            made.append((rt, await client.create(rt, configuration(rt.kind, name))))
     yield client
     for rt, obj in made:
         await client.delete(rt, Key("", obj["metadata"]["name"]))
 
 
 async def test_replicas_share_one_authority_and_inject_it(configurations: Client) -> None:
-    """Two replicas that start together agree; only configurations that call our Service are touched."""
+    """Two replicas that start together agree; of our own configurations, what calls our Service is touched, and no other."""
     client, place = configurations, Place(namespace="default")
     replicas = [OwnAuthority(client, place), OwnAuthority(client, place)]
     pairs = await asyncio.gather(*(item.refresh() for item in replicas))
@@ -283,9 +286,11 @@ async def test_replicas_share_one_authority_and_inject_it(configurations: Client
         assert pair is not None
         verify(pair, authority)
     for rt in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
-        ours = await client.get(rt, Key("", "t-moorage-webhook"))
-        assert base64.b64decode(ours["webhooks"][0]["clientConfig"]["caBundle"]).decode() == authority
-        assert "caBundle" not in (await client.get(rt, Key("", "t-stranger")))["webhooks"][0]["clientConfig"]
+        ours, theirs = [item["clientConfig"] for item in (await client.get(rt, Key("", "moorage")))["webhooks"]]
+        assert base64.b64decode(ours["caBundle"]).decode() == authority
+        assert "caBundle" not in theirs
+        another = await client.get(rt, Key("", "t-another"))
+        assert not [hook for hook in another["webhooks"] if "caBundle" in hook["clientConfig"]]
     before = client.writes
     assert await replicas[0].refresh() is None
     assert client.writes == before
@@ -310,7 +315,7 @@ async def test_rotation_of_the_authority_trusts_old_and_new(configurations: Clie
 
 
 async def injected(client: Client) -> str:
-    found = await client.get(VALIDATING_WEBHOOKS, Key("", "t-moorage-webhook"))
+    found = await client.get(VALIDATING_WEBHOOKS, Key("", "moorage"))
     return base64.b64decode(found["webhooks"][0]["clientConfig"]["caBundle"]).decode()
 
 
@@ -333,7 +338,7 @@ def verify(pair: Pair, bundle: str) -> None:
 
 async def test_an_api_server_asks_our_webhooks_and_gets_all_violations(client: Client) -> None:
     """Own authority, injected by us; refused with every violation, defaulted and admitted when fine."""
-    place = Place(namespace="default", extra_names=("localhost",))
+    place = Place(namespace="default", extra_names=("localhost",), configuration="t-widgets")
     source = OwnAuthority(client, place)
     server = AdmissionServer(serve([ADMISSION]), "127.0.0.1:0", source, period=3600)
     await server.renew()

@@ -12,6 +12,7 @@ import asyncio
 import base64
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +30,7 @@ from moorage.kube.tls import load_pair
 
 from .certificates import Pair, is_ageing, issue, live_bundle, make_authority
 from .health import App
+from .install import CONFIGURATION
 from .serving import Listener
 
 _log = structlog.get_logger("moorage.admission")
@@ -65,12 +67,13 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the webhook lives: its Service, and the Secret of its authority."""
+    """Where the webhook lives: its Service, the Secret of its authority, the name of the configurations that call it."""
 
     namespace: str = "moorage-system"
     service: str = "moorage-webhook"
     secret: str = "moorage-webhook-ca"  # noqa: S105  a name
     extra_names: tuple[str, ...] = ()
+    configuration: str = CONFIGURATION
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -135,8 +138,8 @@ class OwnAuthority:
     async def _inject(self, bundle: str) -> None:
         encoded = base64.b64encode(bundle.encode()).decode()
         for rt in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
-            for configuration in (await self.client.list(rt)).items:
-                await self._inject_into(rt, configuration, encoded)
+            with suppress(NotFound):  # webhooks may be registered later, or never
+                await self._inject_into(rt, await self.client.get(rt, Key("", self.place.configuration)), encoded)
 
     async def _inject_into(self, rt: ResourceType, configuration: JsonObject, encoded: str) -> None:
         for _ in range(5):

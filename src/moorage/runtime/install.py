@@ -17,15 +17,22 @@ from moorage.schema import Admission, Kind
 NAMESPACE = "moorage-system"
 SERVICE = "moorage-webhook"
 ACCOUNT = "moorage"
+CONFIGURATION = "moorage"
+"""The name of our webhook configurations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a system needs of other people's resources: one line of RBAC."""
+    """What a system needs of other people's resources: one line of RBAC.
+
+    Attributes:
+        names: the only objects that are meant; RBAC cannot bind `create` or `list` to names.
+    """
 
     group: str
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
 
 
 _OWN: tuple[Access, ...] = (
@@ -33,7 +40,8 @@ _OWN: tuple[Access, ...] = (
     Access(
         "admissionregistration.k8s.io",
         ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
-        ("get", "list", "update", "patch"),
+        ("get", "update", "patch"),
+        (CONFIGURATION,),
     ),
 )
 _AT_HOME: tuple[Access, ...] = (
@@ -50,12 +58,13 @@ def rules(kinds: Sequence[Kind[Any]], access: Iterable[Access]) -> list[JsonObje
         found.append(_rule(kind.group, (kind.plural,), ("get", "list", "watch", "patch")))
         found.append(_rule(kind.group, (f"{kind.plural}/status",), ("patch",)))
         found.append(_rule(kind.group, (f"{kind.plural}/finalizers",), ("update",)))
-    found += [_rule(item.group, item.resources, item.verbs) for item in (*access, *_OWN)]
+    found += [_rule(item.group, item.resources, item.verbs, item.names) for item in (*access, *_OWN)]
     return found
 
 
-def _rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> JsonObject:
-    return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
+def _rule(group: str, resources: Sequence[str], verbs: Sequence[str], names: Sequence[str] = ()) -> JsonObject:
+    bound = {"resourceNames": list(names)} if names else {}
+    return {"apiGroups": [group], "resources": list(resources), **bound, "verbs": list(verbs)}
 
 
 def rbac(kinds: Sequence[Kind[Any]], access: Iterable[Access]) -> list[JsonObject]:
@@ -143,7 +152,7 @@ def _configuration(
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind,
-        "metadata": {"name": "moorage"},
+        "metadata": {"name": CONFIGURATION},
         "webhooks": [_webhook(action, admission, client) for admission in admissions],
     }
 
