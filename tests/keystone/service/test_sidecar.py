@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from tests.e2e.federation import manifests
@@ -182,11 +183,9 @@ def test_a_browser_is_sent_to_the_login_of_the_providers_own_issuer(stand: Stand
     """OIDC: 302 to the redirect URI with `iss`; SAML: 303 to mellon's login."""
     for path in protected(BETA, "openid"):
         status, headers, _ = direct(path, {"Host": URL(stand.base).authority, "Accept": "text/html"})
-        assert (status, headers["Location"].partition("&")[0]) == (
-            302, f"{stand.base}/v3/OS-FEDERATION/redirect_uri?iss={URL.build(query={'i': stand.idp.issuer(BETA)}).raw_query_string[2:]}"
-            .replace("https://127.0.55.10:", "https%3A%2F%2F127.0.55.10%3A").replace("/realms/beta", "%2Frealms%2Fbeta")
-            .replace("https:%2F", "https%3A%2F"),
-        )  # fmt: skip
+        issuer = quote(stand.idp.issuer(BETA), safe="")
+        assert status == 302
+        assert headers["Location"].startswith(f"{stand.base}/v3/OS-FEDERATION/redirect_uri?iss={issuer}&")
     for path in protected(CORP, "mapped"):
         status, headers, _ = direct(path, {"Host": URL(stand.base).authority})
         assert status == 303
@@ -225,10 +224,10 @@ def test_forged_claims_never_arrive_on_an_open_path(stand: Stand) -> None:
 @pytest.mark.case("S2", "B17", "B20")
 async def test_with_an_oidc_session_only_the_providers_claims_arrive(stand: Stand) -> None:
     """By browser and by bearer token; several values are joined as Keystone splits them, names have no underscore."""
-    async with stand.visitor() as person:
-        await stand.sign_in(person, ACME)
-        await person.once(stand.websso(ACME), **forged())
-        by_browser = stand.echo.arrived("HTTP_OIDC", "HTTP_MELLON", "HTTP_X_BADGE")
+    person = stand.visitor()
+    await stand.sign_in(person, ACME)
+    await person.once(stand.websso(ACME), **forged())
+    by_browser = stand.echo.arrived("HTTP_OIDC", "HTTP_MELLON", "HTTP_X_BADGE")
     asked = {"OIDC-ISS", "OIDC-PREFERRED-USERNAME", "OIDC-GROUPS"}
     assert asked <= {name.upper() for name, _ in stand.echo.seen[-1][1]}
     assert not any("token" in name.lower() for name, _ in stand.echo.seen[-1][1])
@@ -245,9 +244,9 @@ async def test_with_an_oidc_session_only_the_providers_claims_arrive(stand: Stan
 @pytest.mark.case("S2", "B40")
 async def test_with_a_saml_session_only_the_providers_claims_arrive(stand: Stand) -> None:
     """Those of mod_auth_mellon, several values joined by a semicolon."""
-    async with stand.visitor() as person:
-        await stand.sign_in(person, CORP)
-        await person.once(stand.websso(CORP), **forged())
+    person = stand.visitor()
+    await stand.sign_in(person, CORP)
+    await person.once(stand.websso(CORP), **forged())
     found = stand.echo.arrived("HTTP_OIDC", "HTTP_MELLON", "HTTP_X_BADGE")
     assert "forged" not in found.values()
     assert found["HTTP_MELLON_IDP"] == stand.idp.entity(CORP)
@@ -258,11 +257,11 @@ async def test_with_a_saml_session_only_the_providers_claims_arrive(stand: Stand
 @pytest.mark.case("S3", "B25")
 async def test_a_session_or_token_of_another_provider_or_client_is_no_login(stand: Stand) -> None:
     """Beta's session asks again at acme's path, acme's at beta's; a token for another client, or of beta, is refused."""
-    async with stand.visitor() as person:
-        await stand.sign_in(person, BETA)
-        before = len(stand.echo.seen)
-        page = await person.open(stand.websso(ACME))
-        assert (page.form is not None and "username" in page.form.fields, len(stand.echo.seen)) == (True, before)
+    person = stand.visitor()
+    await stand.sign_in(person, BETA)
+    before = len(stand.echo.seen)
+    page = await person.open(stand.websso(ACME))
+    assert (page.form is not None and "username" in page.form.fields, len(stand.echo.seen)) == (True, before)
     for token in (stand.idp.token(ACME, "alice", "other"), stand.idp.token(BETA, "bob", "cli")):
         assert (await stand.bearer(token)).status == 401
     assert (await stand.bearer(stand.idp.token(BETA, "bob", "cli"), BETA)).status == 401
@@ -287,20 +286,20 @@ async def test_a_browser_is_sent_to_known_places_only(stand: Stand) -> None:
              "https://dashXexample.test/auth/websso/", "https://dash.example.test/auth/websso/x", "//evil.test/")  # fmt: skip
     for lure in lures:
         for query in ({"logout": lure}, {"iss": stand.idp.issuer(ACME), "target_link_uri": lure}):
-            async with stand.visitor() as person:
-                page = await person.once(str(URL(redirect).with_query(query)))
-                assert "Location" not in page.headers, (lure, query)
-    async with stand.visitor() as person:
-        page = await person.once(str(URL(redirect).with_query({"logout": DASHBOARD})))
-        assert page.headers["Location"] == DASHBOARD
+            person = stand.visitor()
+            page = await person.once(str(URL(redirect).with_query(query)))
+            assert "Location" not in page.headers, (lure, query)
+    person = stand.visitor()
+    page = await person.once(str(URL(redirect).with_query({"logout": DASHBOARD})))
+    assert page.headers["Location"] == DASHBOARD
 
 
 async def test_started_logins_leave_few_cookies(stand: Stand) -> None:
     """The oldest go (case B21)."""
-    async with stand.visitor() as person:
-        for _ in range(12):
-            await person.open(stand.websso(ACME))
-        assert len(person.cookies("mod_auth_openidc_state")) <= 7
+    person = stand.visitor()
+    for _ in range(12):
+        await person.open(stand.websso(ACME))
+    assert len(person.cookies("mod_auth_openidc_state")) <= 7
 
 
 @pytest.mark.case("P2")
