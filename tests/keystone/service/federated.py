@@ -20,8 +20,8 @@ CRT: Final = (_PAIR / "tls.crt").read_text()
 PRIVATE: Final = (_PAIR / "tls.key").read_text()
 ENTITY: Final = "https://idp.acme.test/saml"
 FEDERATION: Final[JsonObject] = {"proxyImage": {"repository": "moorage/keystone-federation-proxy", "tag": "2.4"}}
-SECRETS: Final[list[dict[str, Any]]] = [
-    {"name": "client", "data": {"clientSecret": "s3cret-client"}},
+BROUGHT: Final[list[dict[str, Any]]] = [{"name": "client", "data": {"clientSecret": "s3cret-client"}}]
+MADE: Final[list[dict[str, Any]]] = [
     {"name": "keystone-oidc-crypto-passphrase", "data": {"passphrase": "s3cret-passphrase"}},
     {"name": "keystone-saml-sp", "data": {CERTIFICATE: CRT, KEY: PRIVATE}},
 ]

@@ -177,12 +177,15 @@ def _ours(keystone: Keystone, obj: JsonObject | None) -> JsonObject | None:
     return {**obj, "metadata": {**obj["metadata"], "ownerReferences": [owner_reference(manifests.owner(keystone))]}}
 
 
-SECRETS = [
+BROUGHT = [
     {"name": "keystone-admin", "data": {"password": "s3cret-admin"}},
     {"name": "keystone-db", "data": {"username": "keystone", "password": "p@ss/w:rd"}},
     {"name": "bind", "data": {"username": "cn=reader,dc=acme,dc=test", "password": "s3cret-bind"}},
-    *federated.SECRETS,
+    *federated.BROUGHT,
 ]
+"""Secrets that people bring."""
+SECRETS = [*BROUGHT, *federated.MADE]
+"""Those, and what the room makes beside them for federation."""
 
 
 def snapshot(given: dict[str, Any]) -> Seen:

@@ -23,7 +23,7 @@ from moorage.apiserver.server import Server
 from moorage.core.meta import JsonObject, Key, ResourceType
 from moorage.keystone.backend.types import KIND as BACKEND
 from moorage.keystone.service.room import room
-from moorage.keystone.service.seen import DEPLOYMENT, JOB, OWNED, SECRET
+from moorage.keystone.service.seen import DEPLOYMENT, JOB, OWNED, SECRET, SERVICE
 from moorage.keystone.service.types import KIND
 from moorage.kube.client import Client
 from moorage.kube.config import load_kubeconfig
@@ -150,26 +150,28 @@ class Machine:
         moved = False
         for job in (await self.client.list(JOB, self.namespace)).items:
             if job["metadata"].get("deletionTimestamp"):
-                await self._finish_deletion(world, job)
+                await self._finish_deletion(world, JOB, job)
                 moved = True
             elif not (job.get("status") or {}).get("conditions"):
                 await self._status(world, JOB, job, _ended(failed=self.jobs_fail))
                 moved = True
+        for rt in (DEPLOYMENT, SERVICE):
+            for item in (await self.client.list(rt, self.namespace)).items:
+                if item["metadata"].get("deletionTimestamp"):
+                    await self._finish_deletion(world, rt, item)
+                    moved = True
         for item in (await self.client.list(DEPLOYMENT, self.namespace)).items:
             if self.pods_ready and not rolled_out(item):
                 await self._status(world, DEPLOYMENT, item, _running(item))
                 moved = True
         return moved
 
-    async def _finish_deletion(self, world: World, job: JsonObject) -> None:
-        key = Key(self.namespace, job["metadata"]["name"])
+    async def _finish_deletion(self, world: World, rt: ResourceType, obj: JsonObject) -> None:
+        key = Key(self.namespace, obj["metadata"]["name"])
         with contextlib.suppress(NotFound):
-            await self.client.patch(JOB, key, {"metadata": {"finalizers": None}})
-        await until(
-            world,
-            JOB,
-            lambda: (world.cache.get(JOB, key) or {}).get("metadata", {}).get("uid") != job["metadata"]["uid"],
-        )
+            await self.client.patch(rt, key, {"metadata": {"finalizers": None}})
+        uid = obj["metadata"]["uid"]
+        await until(world, rt, lambda: (world.cache.get(rt, key) or {}).get("metadata", {}).get("uid") != uid)
 
     async def _status(self, world: World, rt: ResourceType, obj: JsonObject, status: JsonObject) -> None:
         key = Key(self.namespace, obj["metadata"]["name"])
@@ -241,16 +243,18 @@ async def served(folder: Path) -> AsyncIterator[Client]:
 
 
 @contextlib.asynccontextmanager
-async def machine(client: Client, namespace: str, *, finalizers: Sequence[str] = ()) -> AsyncIterator[Machine]:
-    """A namespace with the Secrets and a Keystone in it."""
+async def machine(
+    client: Client, namespace: str, *, finalizers: Sequence[str] = (), spec: JsonObject | None = None
+) -> AsyncIterator[Machine]:
+    """A namespace with the Secrets that people bring and a Keystone in it; `spec` is laid over the smallest one."""
     await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     stub = StubApi()
     await stub.start()
     found = Machine(client, stub, namespace)
     try:
-        for item in given.SECRETS:
+        for item in given.BROUGHT:
             await found.put(SECRET, given.secret(item["name"], item["data"]))
-        wire = KIND.to_wire(given.keystone())
+        wire = KIND.to_wire(given.keystone(spec))
         wire["metadata"] = {"name": "keystone", "finalizers": list(finalizers)}
         await found.put(KIND.resource, wire)
         yield found

@@ -17,7 +17,7 @@ from tests.e2e.federation import manifests
 from tests.e2e.federation.sidecar import CONFIG, sidecar
 from tests.e2e.federation.site import ACME, BETA, CORP, PROTOCOLS, Site, realms
 from tests.e2e.federation.stand import attached
-from tests.fakes.idp import FakeIdp, ServiceProvider, fake_idp
+from tests.fakes.idp import FakeIdp, ServiceProvider, User, fake_idp
 from tests.real.apache import Echo, complaints, directives, echo, placed
 from tests.real.certificates import Authority
 from tests.real.gateway import gateway
@@ -252,6 +252,19 @@ async def test_with_a_saml_session_only_the_providers_claims_arrive(stand: Stand
     assert found["HTTP_MELLON_IDP"] == stand.idp.entity(CORP)
     assert found["HTTP_MELLON_GROUPS"] == "eng;ops"
     assert not any(name.startswith(("HTTP_OIDC", "HTTP_X_BADGE")) for name in found)
+
+
+@pytest.mark.case("S3")
+@pytest.mark.parametrize("name", [ACME, CORP])
+async def test_a_provider_writes_no_headers_of_its_own(stand: Stand, name: str) -> None:
+    """A line break inside a claim ends no header: one provider could else speak for another."""
+    realm = stand.idp.realm(name)
+    realm.users += (User("mallory", ("eng\r\nX-Evil: yes\r\n\r\nGET /evil HTTP/1.1\r\nX-Evil: yes",)),)
+    before = len(stand.echo.seen)
+    await stand.sign_in(stand.visitor(), name, "mallory")
+    for line, headers in stand.echo.seen[before:]:
+        assert "evil" not in line
+        assert not any(key.lower() == "x-evil" for key, _ in headers)
 
 
 @pytest.mark.case("S3", "B25")
