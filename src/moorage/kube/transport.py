@@ -8,34 +8,32 @@ request). There is no client-side rate limiter: the server's fairness decides. B
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import math
 import random
+import re
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
-
-import aiohttp
-from multidict import CIMultiDict
-from yarl import URL
+from urllib.parse import quote, urlencode, urlsplit
 
 from moorage.core.backoff import Backoff, parse_retry_after
+from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject
 
 from .config import Connection
 from .credentials import Credential
 from .errors import ApiError, ConnectionFailed, TooManyRequests, Unauthorized, error_of
+from .http1 import Answer, Door, Flow, HttpError, NotConnected, Pool, Untrusted
 
 Observer = Callable[[str, int], None]
 """Called with method and status code (0: no answer) of each attempt."""
 
-_LARGE = 512 * 1024
-
-BROKEN = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, TimeoutError, ConnectionError)
-"""What aiohttp raises when a connection cannot be made, breaks or falls silent."""
+BROKEN = (HttpError, TimeoutError, ConnectionError)
+"""What is raised when a connection cannot be made, breaks or falls silent."""
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,25 +102,24 @@ class Transport:
         self.connection = connection
         self.limits = limits or Limits()
         self.observers: list[Observer] = []
-        self._agent, self._sleep = user_agent, sleep
-        self._session: aiohttp.ClientSession | None = None
+        self._sleep = sleep
+        where = urlsplit(connection.server)
+        self._secure, self._prefix = where.scheme != "http", where.path.rstrip("/")
+        self._address = (where.hostname or "", where.port or (443 if self._secure else 80))
+        host = where.netloc.rpartition("@")[2]
+        self._fixed = _lines((("Host", host), ("User-Agent", user_agent), *connection.headers))
+        self._pool: Pool | None = None
         self._tls: tuple[str, ssl.SSLContext] | None = None
 
     async def open(self) -> None:
         """Make the pool."""
-        timeout = aiohttp.ClientTimeout(total=self.limits.timeout, sock_connect=self.limits.connect)
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=90)
-        self._session = aiohttp.ClientSession(
-            connector=connector, timeout=timeout, trust_env=False, auto_decompress=True, raise_for_status=False
-        )
+        self._pool = Pool(*self._address)
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-            for _ in range(3):  # aborted TLS connections hand back their sockets in the next turns of the loop
-                await asyncio.sleep(0)
+        if self._pool is not None:
+            pool, self._pool = self._pool, None
+            await pool.close()
 
     async def json(self, request: Request, claim: Claim = UNCLAIMED) -> Any:
         """The decoded answer; None for an empty one. Attempts and retries keep within `claim`.
@@ -162,69 +159,88 @@ class Transport:
 
     async def _once(self, request: Request, left: float) -> str:
         total = max(0.001, min(self.limits.timeout, left))
-        timeout = aiohttp.ClientTimeout(total=total, sock_connect=min(total, self.limits.connect))
-        async with await self.send(request, timeout) as response:
-            text = await response.text()
-        if response.status < 300:
-            return text
-        if response.status < 400:
-            raise ConnectionFailed(self.connection.server, "it redirects elsewhere, as no API server does")
-        error = error_of(response.status, _decoded(text))
-        seconds = _asked_wait(response, error)
-        raise error if seconds is None else _Asked(error, seconds)
-
-    async def send(self, request: Request, timeout: aiohttp.ClientTimeout | None = None) -> aiohttp.ClientResponse:
-        """The bare response of one attempt; the caller closes it. Watches and logs read from it."""
-        if self._session is None:
-            raise ConnectionFailed(self.connection.server, "the client is closed")
-        credential = await self.connection.credentials.current()
+        pool, credential = await self._ready()
+        head = self._bytes(request, credential, "Accept-Encoding: gzip\r\n")
         status = 0
         try:
-            response = await self._session.request(
-                request.method,
-                self._url(request),
-                data=_encoded(request.body),
-                headers=self._headers(request, credential),
-                allow_redirects=False,
-                ssl=self._context(credential),
-                server_hostname=self.connection.tls.server_name or None,
-                timeout=timeout or self._session.timeout,
-            )
-            status = response.status
+            async with asyncio.timeout(total):
+                answer = await pool.exchange(head, self._door(credential, min(total, self.limits.connect)))
+            status = answer.status
         finally:
-            for observe in self.observers:
-                observe(request.method, status)
-        return response
+            self._observe(request.method, status)
+        if status < 300:
+            return answer.text
+        if status < 400:
+            raise ConnectionFailed(self.connection.server, "it redirects elsewhere, as no API server does")
+        error = error_of(status, _decoded(answer.text))
+        seconds = _asked_wait(answer, error)
+        raise error if seconds is None else _Asked(error, seconds)
 
-    def _url(self, request: Request) -> URL:
-        url = URL(self.connection.server + request.path)
-        return url.with_query(request.query) if request.query else url
+    async def flow(self, request: Request, silence: float | None) -> Flow:
+        """The answer of one attempt as it comes, for watches and logs; the caller aborts it in the end.
 
-    def _headers(self, request: Request, credential: Credential) -> CIMultiDict[str]:
-        headers = CIMultiDict(self.connection.headers)
-        headers["Accept"] = request.accept
-        headers["User-Agent"] = self._agent
-        if request.body is not None:
-            headers["Content-Type"] = request.content_type
+        Args:
+            silence: seconds until its head must be there.
+
+        Raises:
+            HttpError, TimeoutError: there was none (BROKEN).
+        """
+        pool, credential = await self._ready()
+        status = 0
+        try:
+            async with asyncio.timeout(silence):
+                answer = await pool.flow(self._bytes(request, credential), self._door(credential, self.limits.connect))
+            status = answer.status
+        finally:
+            self._observe(request.method, status)
+        return answer
+
+    async def _ready(self) -> tuple[Pool, Credential]:
+        if self._pool is None:
+            raise ConnectionFailed(self.connection.server, "the client is closed")
+        return self._pool, await self.connection.credentials.current()
+
+    def _observe(self, method: str, status: int) -> None:
+        for observe in self.observers:
+            observe(method, status)
+
+    def _bytes(self, request: Request, credential: Credential, more: str = "") -> bytes:
+        """The request as it goes over the wire."""
+        path = quote(self._prefix + request.path, safe="/%:@!$&'()*+,;=~")
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        lines = f"Accept: {request.accept}\r\n{more}"
         if credential.authorization:
-            headers["Authorization"] = credential.authorization.reveal()
-        return headers
+            lines += _lines((("Authorization", credential.authorization.reveal()),))
+        body = b""
+        if request.body is not None:
+            body = json.dumps(request.body, separators=(",", ":")).encode()
+            lines += f"Content-Type: {request.content_type}\r\n"
+        if request.body is not None or request.method in ("POST", "PUT", "PATCH"):
+            lines += f"Content-Length: {len(body)}\r\n"
+        return f"{request.method} {path}{query} HTTP/1.1\r\n{self._fixed}{lines}\r\n".encode() + body
 
-    def _context(self, credential: Credential) -> ssl.SSLContext | bool:
-        if self.connection.server.startswith("http://"):
-            return True
+    def _door(self, credential: Credential, seconds: float) -> Door:
+        return Door(self._context(credential), self.connection.tls.server_name, seconds)
+
+    def _context(self, credential: Credential) -> ssl.SSLContext | None:
+        if not self._secure:
+            return None
         if self._tls is None or self._tls[0] != credential.certificate:
             context = self.connection.tls.context(credential.certificate, credential.key)
             self._tls = (credential.certificate, context)
         return self._tls[1]
 
 
-def _encoded(body: JsonObject | list[Any] | None) -> bytes | io.BytesIO | None:
-    """The body; a large one as a stream, so that it does not block the loop while it is sent."""
-    if body is None:
-        return None
-    data = json.dumps(body, separators=(",", ":")).encode()
-    return data if len(data) < _LARGE else io.BytesIO(data)
+def _lines(headers: Iterable[tuple[str, str]]) -> str:
+    """Header lines.
+
+    Raises:
+        InputError: a value holds what would begin another line.
+    """
+    for name, value in headers:
+        if _CONTROL.search(value):
+            raise InputError(name, "holds a line end or another control character", "Mend the kubeconfig")
+    return "".join(f"{name}: {value}\r\n" for name, value in headers)
 
 
 class _Asked(Exception):
@@ -235,11 +251,11 @@ class _Asked(Exception):
         self.error, self.seconds = error, seconds
 
 
-def _asked_wait(response: aiohttp.ClientResponse, error: ApiError) -> float | None:
+def _asked_wait(answer: Answer, error: ApiError) -> float | None:
     """Seconds that the server asks us to wait before the same request; None when it does not ask."""
-    if response.status != 429 and response.status < 500:
+    if answer.status != 429 and answer.status < 500:
         return None
-    header = parse_retry_after(response.headers.get("Retry-After"), datetime.now(UTC))
+    header = parse_retry_after(answer.headers.get("retry-after"), datetime.now(UTC))
     if header is None and isinstance(error, TooManyRequests):
         return error.retry_after
     return header
@@ -247,19 +263,13 @@ def _asked_wait(response: aiohttp.ClientResponse, error: ApiError) -> float | No
 
 def _may_repeat(request: Request, error: BaseException) -> bool:
     """A connection that was never made has sent nothing; otherwise only idempotent requests go again."""
-    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
+    if isinstance(error, Untrusted):
         return False
-    return request.repeatable or isinstance(error, aiohttp.ClientConnectorError)
+    return request.repeatable or isinstance(error, NotConnected)
 
 
 def _reason(error: BaseException) -> str:
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return f"its certificate is not trusted: {error.certificate_error}"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f"cannot connect: {error.os_error.strerror or error.os_error}".lower()
-    return str(error) or type(error).__name__
+    return "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
 
 
 def _decoded(text: str) -> Any:

@@ -15,12 +15,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, cast
 
-import aiohttp
-
 from moorage.core.backoff import Backoff
 from moorage.core.meta import JsonObject, ResourceType
 
 from .errors import ConnectionFailed, Expired, Forbidden, ServerError, TooManyRequests, Unauthorized, error_of
+from .http1 import Flow
 from .transport import BROKEN, Request, Transport
 
 if TYPE_CHECKING:
@@ -86,54 +85,36 @@ async def stream(
     if since:
         query["resourceVersion"] = since
     request = Request("GET", scope.resource.path(scope.namespace), scope.resource.plural, query)
-    limits = transport.limits
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=limits.connect, sock_read=patience.silence)
     try:
-        response = await _opened(transport, request, timeout)
+        flow = await transport.flow(request, patience.silence)
     except BROKEN as error:
         raise ConnectionFailed(transport.connection.server, str(error) or "no answer in time") from error
-    async with response:
-        if response.status >= 400:
-            raise await _refusal(transport, response)
-        try:
-            async for line in _lines(response):
-                yield _event(line)
-        finally:
-            abort(response)
-
-
-async def _opened(transport: Transport, request: Request, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
-    """The response. A watch that is cancelled while it connects ends its attempt first, for a second at most: asyncio
-    forgets the socket of a TLS handshake that is cancelled before it began."""
-    attempt = asyncio.ensure_future(transport.send(request, timeout))
     try:
-        return await asyncio.shield(attempt)
-    except asyncio.CancelledError:
-        await asyncio.wait({attempt}, timeout=1.0)
-        if not attempt.done():
-            attempt.cancel()
-        elif not attempt.cancelled() and attempt.exception() is None:
-            abort(attempt.result())
-        raise
+        if flow.status >= 400:
+            raise await _refusal(transport, flow)
+        async for line in _lines(flow, patience.silence):
+            yield _event(line)
+    finally:
+        flow.abort()
 
 
-async def _refusal(transport: Transport, response: aiohttp.ClientResponse) -> Exception:
-    if response.status == 401:
+async def _refusal(transport: Transport, flow: Flow) -> Exception:
+    if flow.status == 401:
         transport.connection.credentials.refused()
     try:
-        body = await response.json(content_type=None)
+        body = json.loads(await flow.read(transport.limits.timeout))
     except (ValueError, *BROKEN):
         body = ""
-    return error_of(response.status, body)
+    return error_of(flow.status, body)
 
 
-async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+async def _lines(flow: Flow, silence: float) -> AsyncGenerator[bytes, None]:
     """Whole lines of any length; a line that the server did not finish is dropped, its event comes again."""
     rest = bytearray()
     try:
-        async for chunk in response.content.iter_any():
-            rest += chunk
-            if b"\n" in chunk:
+        while piece := await flow.more(silence):
+            rest += piece
+            if b"\n" in piece:
                 *whole, tail = rest.split(b"\n")
                 rest = bytearray(tail)
                 for line in whole:
@@ -143,13 +124,6 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None
         return
 
 
-def abort(response: aiohttp.ClientResponse) -> None:
-    """Drop the connection of an unfinished stream at once: nobody waits for a farewell that a dead peer never sends."""
-    connection = response.connection
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
-
-
 async def text_lines(transport: Transport, request: Request) -> AsyncGenerator[str, None]:
     """The lines of a text that grows (a container's log), without their ends.
 
@@ -157,19 +131,18 @@ async def text_lines(transport: Transport, request: Request) -> AsyncGenerator[s
         ApiError: the server refused.
         ConnectionFailed: the line broke; what came so far was yielded.
     """
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=transport.limits.connect)
     rest = b""
     try:
-        async with await transport.send(request, timeout) as response:
-            if response.status >= 400:
-                raise await _refusal(transport, response)
-            try:
-                async for chunk in response.content.iter_any():
-                    *whole, rest = (rest + chunk).split(b"\n")
-                    for line in whole:
-                        yield line.decode(errors="replace")
-            finally:
-                abort(response)
+        flow = await transport.flow(request, None)
+        try:
+            if flow.status >= 400:
+                raise await _refusal(transport, flow)
+            while piece := await flow.more():
+                *whole, rest = (rest + piece).split(b"\n")
+                for line in whole:
+                    yield line.decode(errors="replace")
+        finally:
+            flow.abort()
     except BROKEN as error:
         raise ConnectionFailed(transport.connection.server, str(error) or "the text ended early") from error
     if rest:
