@@ -26,6 +26,7 @@ from moorage.keystone import ADMISSIONS, KINDS, ROOMS
 from moorage.kube import resources
 from moorage.kube.client import Client
 from moorage.kube.config import load_kubeconfig
+from moorage.net.addresses import Network
 from moorage.node.images.store import Recipe
 from moorage.node.network.addresses import SERVICES, claim
 from moorage.node.node import Node
@@ -44,12 +45,13 @@ IMAGES = (
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """What `moorage up` was told: data folder, port (0: any), history in seconds, log level."""
+    """What `moorage up` was told: data folder, port (0: any), history in seconds, log level, networks open to metadata."""
 
     data: Path
     port: int
     history: float
     log_level: str
+    allowed: tuple[Network, ...] = ()
 
 
 def run_machine(options: UpOptions) -> None:
@@ -95,7 +97,7 @@ async def _run(options: UpOptions) -> None:
     kubeconfig = options.data / "kubeconfig"
     async with _server(options, kubeconfig) as handlers, Client(load_kubeconfig(str(kubeconfig))) as client:
         await install(client)
-        operator = Operator(ROOMS, client, Options(local=True, admissions=ADMISSIONS))
+        operator = Operator(ROOMS, client, Options(local=True, admissions=ADMISSIONS, allowed=options.allowed))
         handlers.operator = operator
         node = Node(client, options.data, NodeOptions(recipes=IMAGES, say=typer.echo))
         typer.echo(f"kubeconfig: {kubeconfig}")

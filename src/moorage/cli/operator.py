@@ -18,6 +18,7 @@ from moorage.kube.client import Client
 from moorage.kube.config import Connection, in_cluster, load_kubeconfig
 from moorage.kube.errors import NotFound
 from moorage.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from moorage.net.addresses import Network, UnusableNetwork, parse_networks
 from moorage.runtime import logs
 from moorage.runtime.admission_server import OwnAuthority, Place
 from moorage.runtime.controller import Pace
@@ -40,6 +41,7 @@ class RunOptions:
     health_bind: str
     workers: int
     resync: str
+    federation_metadata_allow_cidrs: str
     kubeconfig: str | None
     context: str | None
 
@@ -89,6 +91,7 @@ def _options(options: RunOptions, client: Client) -> Options:
         resync = parse_duration(options.resync)
     except ValueError as error:
         raise InputError("--resync", str(error)) from error
+    allowed = allowed_networks(options.federation_metadata_allow_cidrs)
     namespace = os.environ.get("POD_NAMESPACE") or NAMESPACE
     host = urlsplit(options.webhook_url or "").hostname
     place = Place(namespace=namespace, extra_names=(host,) if host else ())
@@ -101,7 +104,20 @@ def _options(options: RunOptions, client: Client) -> Options:
         metrics_bind=options.metrics_bind,
         admissions=ADMISSIONS,
         webhooks=serving,
+        allowed=allowed,
     )
+
+
+def allowed_networks(text: str) -> tuple[Network, ...]:
+    """The networks of `--federation-metadata-allow-cidrs`.
+
+    Raises:
+        InputError: an entry cannot be used.
+    """
+    try:
+        return parse_networks(text)
+    except UnusableNetwork as error:
+        raise InputError("--federation-metadata-allow-cidrs", str(error)) from error
 
 
 async def _register(client: Client, url: str) -> None:

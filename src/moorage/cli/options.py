@@ -24,3 +24,10 @@ NamespaceOption = Annotated[
     str | None, typer.Option("--namespace", "-n", help="Namespace; default: that of the context.")
 ]
 AllNamespacesOption = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Look into every namespace.")]
+AllowedNetworksOption = Annotated[
+    str,
+    typer.Option(
+        "--federation-metadata-allow-cidrs",
+        help="Networks, separated by commas, from which metadata of identity providers may be fetched besides public ones.",
+    ),
+]

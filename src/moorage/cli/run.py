@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from moorage.cli.options import ContextOption, KubeconfigOption
+from moorage.cli.options import AllowedNetworksOption, ContextOption, KubeconfigOption
 
 
 def command(
@@ -28,6 +28,7 @@ def command(
     health_bind: Annotated[str, typer.Option(help="Address of /healthz and /readyz.")] = "0.0.0.0:8081",
     workers: Annotated[int, typer.Option(min=1, help="Passes at once for each kind.")] = 4,
     resync: Annotated[str, typer.Option(help="How often everything is looked at again.")] = "10m",
+    federation_metadata_allow_cidrs: AllowedNetworksOption = "",
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
@@ -49,6 +50,7 @@ def command(
             health_bind=health_bind,
             workers=workers,
             resync=resync,
+            federation_metadata_allow_cidrs=federation_metadata_allow_cidrs,
             kubeconfig=kubeconfig,
             context=context,
         )

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from moorage.cli.options import AllowedNetworksOption
+
 
 def command(
     data: Annotated[
@@ -15,6 +17,7 @@ def command(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port of the API server; 0: any free one.")] = 0,
     history: Annotated[str, typer.Option("--history", help="How long watches can be resumed.")] = "5m",
     log_level: Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")] = "warning",
+    federation_metadata_allow_cidrs: AllowedNetworksOption = "",
 ) -> None:
     """Start one-machine mode: API server, all controllers, and a node that runs pods as processes of this machine.
 
@@ -23,6 +26,7 @@ def command(
     Example:  moorage up --data /var/lib/moorage
     """
     from moorage.cli.machine import UpOptions, run_machine
+    from moorage.cli.operator import allowed_networks
     from moorage.core.durations import parse_duration
     from moorage.core.errors import InputError
 
@@ -34,4 +38,5 @@ def command(
         raise InputError("--history", "is negative", "Write it like 5m")
     if not data.strip():
         raise InputError("--data", "is empty", "Name a folder")
-    run_machine(UpOptions(Path(data).expanduser().resolve(), port, seconds, log_level))
+    allowed = allowed_networks(federation_metadata_allow_cidrs)
+    run_machine(UpOptions(Path(data).expanduser().resolve(), port, seconds, log_level, allowed))

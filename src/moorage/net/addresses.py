@@ -112,14 +112,20 @@ def _within(inner: Network, outer: Iterable[Network]) -> bool:
     )
 
 
+def port_refusal(port: int) -> str:
+    """Why a port is refused; "" when it is not. Below 1024 only 80 and 443 are open, above it what is no known other service."""
+    refused = port not in _WEB and (port < 1024 or port in _NOT_WEB)
+    return f"port {port} is not one of a web server" if refused else ""
+
+
 def refusal(address: str, port: int, allowed: Iterable[Network]) -> str:
     """Why a connection to this address and port is refused; "" when it is not.
 
     Args:
         address: as a socket takes it; an IPv6 zone is ignored.
     """
-    if port not in _WEB and (port < 1024 or port in _NOT_WEB):
-        return f"port {port} is not one of a web server"
+    if why := port_refusal(port):
+        return why
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:

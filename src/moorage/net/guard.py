@@ -23,7 +23,7 @@ from aiohttp.abc import AbstractResolver
 from aiohttp.typedefs import LooseHeaders
 from yarl import URL
 
-from .addresses import Network, refusal
+from .addresses import Network, port_refusal, refusal
 from .resolver import SystemResolver
 
 TIME: Final = 10.0
@@ -138,13 +138,24 @@ def shown(url: str) -> str:
     return _USER.sub("//", url, count=1)
 
 
-def _target(url: str) -> URL:
-    target = URL(url)
-    if target.scheme not in ("http", "https") or not target.host:
-        raise _Refused("it is no http or https URL")
+def unusable(url: str) -> str:
+    """Why a URL can never be fetched, as far as the URL itself tells; "" when nothing is wrong with it."""
+    try:
+        target = URL(url)
+        port = target.port
+    except ValueError:
+        return "is no URL"
+    if target.scheme not in ("http", "https") or not target.host or port is None:
+        return "is no http or https URL"
     if target.user is not None or target.password is not None:
-        raise _Refused("it holds user information")
-    return target
+        return "must not hold user information"
+    return port_refusal(port)
+
+
+def _target(url: str) -> URL:
+    if why := unusable(url):
+        raise _Refused(f"the URL {why}")
+    return URL(url)
 
 
 async def _body(response: aiohttp.ClientResponse, limit: int) -> bytes:

@@ -30,6 +30,8 @@ TTL: Final = timedelta(hours=1)
 """After a successful fetch; a provider may ask for less (cacheDuration), and half of what is left until validUntil is a bound, too."""
 SHORTEST: Final = timedelta(minutes=1)
 RETRY: Final = Backoff(base=15.0, cap=600.0)
+HINT: Final = "; the operator's log says why (a private address needs --federation-metadata-allow-cidrs)"
+"""The same for every failure, so it tells nothing about what stands at an address."""
 _CONCURRENT: Final = 4
 _log = structlog.get_logger("moorage.fetch")
 
@@ -154,7 +156,7 @@ class Memory:
         try:
             content = await asyncio.shield(self._flight(world.http, source))
         except FetchFailed as error:
-            return Fault("MetadataUnavailable", str(error))
+            return Fault("MetadataUnavailable", f"{error}{HINT}")
         except UnusableRoots as error:
             return Fault("CABundleUnavailable", f"the CA bundle for {source.url} cannot be used: {error}")
         found = source.read(content, world.now())

@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Final
 
 from moorage.core.meta import Key
+from moorage.net.guard import unusable
 from moorage.runtime.world import World
 
 from . import metadata_oidc, metadata_saml
@@ -76,6 +77,9 @@ def _oidc(oidc: Oidc, secrets: Mapping[str, Data | None]) -> Source | Document |
     if isinstance(roots, Fault):
         return roots
     url = oidc.provider_metadata_url or metadata_url(oidc.issuer)
+    if why := unusable(url):
+        field = "providerMetadataURL" if oidc.provider_metadata_url else "issuer"
+        return Fault("MetadataRefused", f"spec.oidc.{field}: {why}")
 
     def read(content: bytes, _: datetime) -> Document | Fault:
         return metadata_oidc.parse(content, oidc.issuer, secure=url.startswith("https:"))
@@ -91,11 +95,11 @@ def _saml(saml: Saml, secrets: Mapping[str, Data | None], now: datetime) -> Sour
         return _from_secret(source.secret_ref.name, secrets, entity, now)
     if not source.url:
         return Fault("MetadataUnavailable", "spec.saml.idpMetadata names no source")
-    if not source.url.startswith("https://"):
-        return Fault(
-            "MetadataRefused",
-            "spec.saml.idpMetadata.url must use https://: the document carries the signing certificate",
-        )
+    plain = (
+        "" if source.url.startswith("https://") else "must use https://: the document carries the signing certificate"
+    )
+    if why := plain or unusable(source.url):
+        return Fault("MetadataRefused", f"spec.saml.idpMetadata.url: {why}")
     roots = _roots(source.ca_bundle_secret_ref, secrets)
     if isinstance(roots, Fault):
         return roots

@@ -80,13 +80,24 @@ def parse(content: bytes | str, entity_id: str, *, now: datetime | None) -> Docu
     """
     try:
         root = _root(content)
-        if _value(root, "entityID") != entity_id:
-            return Fault(
-                "MetadataMismatch", f"its entityID is not {entity_id!r}{_hint(_value(root, 'entityID'), entity_id)}"
-            )
+        if why := _other(root, entity_id):
+            return Fault("MetadataMismatch", why)
         return _document(root, now)
     except _Refused as refused:
         return Fault("MetadataRefused", str(refused))
+
+
+def identity_fault(content: bytes | str, entity_id: str) -> str:
+    """Why a document is not one EntityDescriptor of this entityID; "" when it is. The rest of it is not looked at."""
+    try:
+        return _other(_root(content), entity_id)
+    except _Refused as refused:
+        return str(refused)
+
+
+def _other(root: _Element, entity_id: str) -> str:
+    found = _value(root, "entityID")
+    return "" if found == entity_id else f"its entityID is not idpEntityID {entity_id!r}{_hint(found, entity_id)}"
 
 
 def _hint(found: str, wanted: str) -> str:

@@ -71,6 +71,7 @@ def check(backend: KeystoneIdentityBackend, *, creating: bool) -> Iterator[Findi
         return
     yield from _check_text(oidc)
     yield from fixed_keys("spec.oidc.clientSecretRef", oidc.client_secret_ref, "clientSecret")
+    yield from fixed_keys("spec.oidc.caBundleSecretRef", oidc.ca_bundle_secret_ref, "ca.crt")
     yield from _check_discovery(oidc, creating=creating)
     yield from check_provider_name("spec.oidc", backend.metadata.name, oidc.identity_provider_name)
     yield from check_protocol("spec.oidc.protocolID", oidc.protocol_id, allowed="openid")

@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Final
-from xml.parsers import expat
 
 from moorage.keystone.service.key_pair import Pair, read_pair
 from moorage.render import apache
 from moorage.schema.fielderror import FieldError, duplicate, invalid, required
 
-from . import federation
+from . import federation, metadata_saml
 from .federation import FOLDER, Part
 from .finding import Finding, fixed_keys
 from .materials import Document, Fault, Materials
@@ -25,7 +24,6 @@ from .types import KeystoneIdentityBackend
 from .types_federation import Saml, SamlIdpMetadata
 from .variant import Rendered, Skip, Variant, checked, document, public
 
-_DESCRIPTOR: Final = "urn:oasis:names:tc:SAML:2.0:metadata EntityDescriptor"
 _REMOTE_ID: Final = re.compile(r"HTTP_[A-Za-z0-9_]+")
 _OWN_HEADERS: Final = frozenset({"IDP", "NAME_ID"})
 _ATTRIBUTE: Final = re.compile(r"[A-Za-z0-9_]+")
@@ -75,56 +73,23 @@ def _check_attributes(names: tuple[str, ...]) -> Iterator[FieldError]:
             yield duplicate(path, name, "is conveyed already, as the identity provider's id or the NameID")
 
 
-def _check_metadata(source: SamlIdpMetadata, entity_id: str) -> Iterator[FieldError]:
+def _check_metadata(source: SamlIdpMetadata, entity_id: str) -> Iterator[Finding]:
     path = "spec.saml.idpMetadata"
     if sum(map(bool, (source.inline, source.secret_ref, source.url))) != 1:
         yield invalid(path, _given(source), "exactly one of inline, secretRef, or url must be set")
     if source.url and not source.url.startswith("https://"):
         yield invalid(f"{path}.url", source.url, "must use https://: the document carries the signing certificate")
     yield from fixed_keys(f"{path}.secretRef", source.secret_ref, "idp-metadata.xml")
-    if source.inline and (why := descriptor_fault(source.inline, entity_id)):
-        yield invalid(f"{path}.inline", "<document>", why)
+    yield from fixed_keys(f"{path}.caBundleSecretRef", source.ca_bundle_secret_ref, "ca.crt")
+    if source.ca_bundle_secret_ref and not source.url:
+        yield f"{path}.caBundleSecretRef: has no effect without url, because nothing else is fetched"
+    if source.inline and isinstance(found := metadata_saml.parse(source.inline, entity_id, now=None), Fault):
+        yield invalid(f"{path}.inline", "<document>", found.message)
 
 
 def _given(source: SamlIdpMetadata) -> str:
     given = {"inline": source.inline, "secretRef": source.secret_ref, "url": source.url}
     return ", ".join(name for name, value in given.items() if value) or "none"
-
-
-class _Refused(Exception):
-    """Ends the parse with a sentence."""
-
-
-def descriptor_fault(document: str, entity_id: str) -> str:
-    """Why a document is not the EntityDescriptor of `entity_id`; "" when it is.
-
-    A DOCTYPE ends the parse at once, so no entity is ever declared or expanded.
-    """
-    roots: list[tuple[str, str]] = []
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        if not roots:
-            roots.append((name, attributes.get("entityID", "")))
-
-    def doctype(*_: object) -> None:
-        raise _Refused("a document type declaration is refused")
-
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.StartElementHandler = start
-    parser.StartDoctypeDeclHandler = doctype
-    try:
-        parser.Parse(document, True)
-    except _Refused as refused:
-        return str(refused)
-    except (expat.ExpatError, ValueError) as error:
-        return f"is not well-formed XML: {error}"
-    return _root_fault(*roots[0], entity_id)
-
-
-def _root_fault(name: str, found: str, entity_id: str) -> str:
-    if name != _DESCRIPTOR:
-        return "must be one EntityDescriptor of SAML 2.0 metadata; aggregates are refused"
-    return "" if found == entity_id else f"its entityID {found!r} is not idpEntityID {entity_id!r}"
 
 
 # --- rendering
@@ -193,11 +158,7 @@ VARIANT: Final = Variant(secrets, render)
 
 def _check_entity(saml: Saml, found: Document) -> None:
     """The document's entityID, once more: nothing else ties it to this backend."""
-    try:
-        why = descriptor_fault(found.content.decode("utf-8-sig"), saml.idp_entity_id)
-    except UnicodeDecodeError:
-        why = "is not UTF-8 text"
-    if why:
+    if metadata_saml.identity_fault(found.content, saml.idp_entity_id):
         raise Skip("MetadataMismatch", "the metadata is not one EntityDescriptor of spec.saml.idpEntityID")
 
 
@@ -214,10 +175,13 @@ def _answered(backend: KeystoneIdentityBackend, saml: Saml, key: str) -> apache.
 
 
 def _module(key: str, endpoints: str) -> apache.Lines:
-    """What mod_auth_mellon is told; without MellonIdP nobody logs in, without MellonSecureCookie no browser does (decision 21)."""
+    """What mod_auth_mellon is told; without MellonIdP nobody logs in, without MellonSecureCookie no browser does (decision 21).
+
+    It is switched on at the protected paths only: elsewhere it would take everybody with a session for its own, and mod_auth_openidc, not
+    asked any more, would show such a person an error in place of its login.
+    """
     folder = f"{FOLDER}/mellon"
     return (
-        apache.directive("MellonEnable", "info"),
         apache.directive("MellonMergeEnvVars", "On", ";"),
         apache.directive("MellonSPPrivateKeyFile", f"{folder}/sp-key.pem"),
         apache.directive("MellonSPCertFile", f"{folder}/sp-cert.pem"),
@@ -242,16 +206,21 @@ def _either(backend: KeystoneIdentityBackend, saml: Saml, path: str) -> apache.L
 
 
 def _protected(saml: Saml) -> apache.Lines:
-    """Login, then the claims as request headers. They are set even when empty, so nothing of a client is left in them."""
+    """Login, then the claims as request headers; nothing of a client is left in them."""
     claims = {federation.header_of(saml.remote_id_attribute) or "": "MELLON_IDP", "MELLON-NAME-ID": "MELLON_NAME_ID"}
     claims |= {f"MELLON-{name.upper().replace('_', '-')}": f"MELLON_{name}" for name in saml.forward_attributes or ()}
     return (
         apache.directive("AuthType", "Mellon"),
         apache.directive("MellonEnable", "auth"),
         apache.directive("Require", "valid-user"),
-        *(_claim(header, claims[header]) for header in sorted(claims)),
+        *(line for header in sorted(claims) for line in _claim(header, claims[header])),
     )
 
 
-def _claim(header: str, variable: str) -> str:
-    return apache.directive("RequestHeader", "set", header, f"expr=%{{reqenv:{variable}}}")
+def _claim(header: str, variable: str) -> apache.Lines:
+    """mod_headers writes a value as it is: with a line break in it, a provider would write headers of its own. Such a claim is left out."""
+    plain = f"expr=!(reqenv('{variable}') =~ /[[:cntrl:]]/)"
+    return (
+        apache.directive("RequestHeader", "unset", header),
+        apache.directive("RequestHeader", "set", header, f"expr=%{{reqenv:{variable}}}", plain),
+    )
