@@ -1,4 +1,4 @@
-"""A stub of Keystone's Identity API v3: domains and password logins, in memory, counting and recording.
+"""A stub of Keystone's Identity API v3: password logins, domains, and what `stub_federation.py` adds, in memory, counting and recording.
 
 It reproduces documented semantics only: 201 with X-Subject-Token, explicit_domain_id, 409 on a duplicate name or id, 403 on
 deleting an enabled domain, 404, paging by marker, 401 on a wrong or revoked token. It is no proof that Keystone behaves so;
@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
+from tests.keystone.stub_federation import Federated
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -47,6 +48,9 @@ class StubKeystone:
     tokens: set[str] = field(default_factory=set)
     after: Callable[[str], None] = lambda _request: None
 
+    def __post_init__(self) -> None:
+        self.federated = Federated(self.domains)
+
     async def __aenter__(self) -> Self:
         self.add("Default", id="default")
         app = web.Application(middlewares=[self._recorded])
@@ -57,6 +61,7 @@ class StubKeystone:
         app.router.add_get("/v3/domains/{id}", self._get)
         app.router.add_patch("/v3/domains/{id}", self._update)
         app.router.add_delete("/v3/domains/{id}", self._delete)
+        app.router.add_routes(self.federated.routes())
         self._runner = web.AppRunner(app, shutdown_timeout=1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -171,6 +176,7 @@ class StubKeystone:
         if found["enabled"]:
             return _error(403, "Cannot delete a domain that is enabled, please disable it first.")
         del self.domains[found["id"]]
+        self.federated.forget_domain(found["id"])
         return web.Response(status=204)
 
 
