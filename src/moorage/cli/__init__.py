@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterable
 from importlib import import_module
+from typing import Any
 
 import typer
 
@@ -21,6 +22,7 @@ COMMANDS = {
     "tree": "tree",
     "wait": "wait",
     "lint": "lint",
+    "mapping": "mapping",
     "render": "render",
     "diff": "diff",
     "explain": "explain",
@@ -28,7 +30,7 @@ COMMANDS = {
     "support-bundle": "support_bundle",
     "version": "version",
 }
-"""Command name -> module of this package; each module holds one function, `command`."""
+"""Command name -> module of this package; each module holds one function, `command`, or a group of that name."""
 
 
 def build(names: Iterable[str] = COMMANDS) -> typer.Typer:
@@ -44,7 +46,11 @@ def build(names: Iterable[str] = COMMANDS) -> typer.Typer:
     )
     app.callback()(_options)
     for name in names:
-        app.command(name)(import_module(f"{__name__}.{COMMANDS[name]}").command)
+        command = import_module(f"{__name__}.{COMMANDS[name]}").command
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name)(command)
     return app
 
 
@@ -70,7 +76,7 @@ def main() -> None:
         "PYDANTIC_DISABLE_PLUGINS", "__all__"
     )  # looking for some reads what every package says of itself
     try:
-        build(_named(sys.argv[1:2]))()
+        sys.exit(build(_named(sys.argv[1:2]))(standalone_mode=False))
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
@@ -90,8 +96,12 @@ def _named(first: list[str]) -> Iterable[str]:
 
 
 def _explain(error: Exception) -> int:
+    from typer.exceptions import TyperException
+
     from moorage.core.errors import InputError, MoorageError, RefusedError
 
+    if isinstance(error, TyperException):
+        return _misused(error)
     if not isinstance(error, MoorageError):
         sys.stderr.write(f"error: {type(error).__name__}: {error}. Run it again with `moorage --debug` to see where\n")
         return 3
@@ -99,3 +109,16 @@ def _explain(error: Exception) -> int:
     if isinstance(error, InputError):
         return 2
     return 1 if isinstance(error, RefusedError) or getattr(error, "status", 0) == 404 else 3
+
+
+def _misused(error: Any) -> int:
+    """A call that does not fit: one line like any other error; a call without anything shows the help."""
+    said = str(error.format_message())
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.stderr.write(f"{said}\n")
+        return 2
+    context = getattr(error, "ctx", None)
+    called = context.command_path if context is not None else "moorage"
+    said = f"{said[:1].lower()}{said[1:]}".rstrip(".").replace(": Value error, ", ": ")
+    sys.stderr.write(f"error: {called}: {said}. `{called} --help` shows how it is called\n")
+    return 2

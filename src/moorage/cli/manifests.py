@@ -49,6 +49,20 @@ def read(paths: Iterable[str]) -> list[Manifest]:
     return [manifest for path in paths for manifest in _read_path(path)]
 
 
+def text_of(path: str) -> str:
+    """The text of one file, or of standard input for `-`.
+
+    Raises:
+        InputError: it is missing, unreadable, too large or no UTF-8 text.
+    """
+    return sys.stdin.read() if path == "-" else _checked(Path(path))
+
+
+def parsed(text: str, file: str) -> list[Manifest]:
+    """All objects of a text; `file` is what complaints call it. Raises InputError."""
+    return list(_read_text(text, file))
+
+
 def _read_path(path: str) -> Iterator[Manifest]:
     if path == "-":
         yield from _read_text(sys.stdin.read(), "-")
@@ -61,14 +75,17 @@ def _read_path(path: str) -> Iterator[Manifest]:
     else:
         files = [where]
     for file in files:
-        try:
-            text = _text_of(file)
-        except UnicodeDecodeError as error:
-            raise InputError(str(file), f"not UTF-8 text at byte {error.start}", "Save the file as UTF-8") from error
-        except OSError as error:
-            reason = error.strerror or "cannot be read"
-            raise InputError(str(file), reason.lower(), "Check the path and its permissions") from error
-        yield from _read_text(text, str(file))
+        yield from _read_text(_checked(file), str(file))
+
+
+def _checked(file: Path) -> str:
+    try:
+        return _text_of(file)
+    except UnicodeDecodeError as error:
+        raise InputError(str(file), f"not UTF-8 text at byte {error.start}", "Save the file as UTF-8") from error
+    except OSError as error:
+        reason = error.strerror or "cannot be read"
+        raise InputError(str(file), reason.lower(), "Check the path and its permissions") from error
 
 
 def _text_of(file: Path) -> str:

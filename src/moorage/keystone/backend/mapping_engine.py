@@ -16,7 +16,7 @@ from moorage.core.meta import JsonObject
 
 from .mapping_match import EntryTrace, Values, look
 
-FailureKind: TypeAlias = Literal["Unmatched", "OutOfRange", "Invalid", "Unusable", "NoUser"]
+FailureKind: TypeAlias = Literal["Unmatched", "OutOfRange", "Invalid", "Unusable", "NoUser", "OtherProvider"]
 _NAMED: Final = ("name", "id")
 
 
@@ -156,7 +156,7 @@ def _out_of_range(text: str, trace: RuleTrace, path: str) -> str:
     if count:
         usable += f", {{0}}{f' to {{{count - 1}}}' if count > 1 else ''}"
     left_out = [f"remote[{item.index}] ({item.type})" for item in trace.remote if item.values is None]
-    silent = f"; entries with any_one_of or not_any_of give none: {', '.join(left_out)}" if left_out else ""
+    silent = f"; anyOneOf and notAnyOf give none: {', '.join(left_out)}" if left_out else ""
     return f"rule {trace.index}, {path}: {text!r} refers to a value that is not there: the rule {usable}{silent}"
 
 

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from moorage.core.meta import JsonObject
 
 Values: TypeAlias = list[str]
-_CONDITIONS: Final = ("any_one_of", "not_any_of")
+_CONDITIONS: Final = {"any_one_of": "anyOneOf", "not_any_of": "notAnyOf"}
 _FILTERS: Final = ("blacklist", "whitelist")
 
 
@@ -57,6 +57,11 @@ class EntryTrace:
     asserted: Values | None = None
     broken: bool = False
 
+    @property
+    def value(self) -> str | Values | None:
+        """What the claim holds: one text, or a list where several values were asserted."""
+        return self.asserted[0] if self.asserted and len(self.asserted) == 1 else self.asserted
+
 
 def look(index: int, entry: JsonObject, asserted: Values | None, place: int) -> EntryTrace:
     """Judge one entry.
@@ -81,7 +86,8 @@ def _judge(index: int, entry: JsonObject, asserted: Values, place: int) -> Entry
     for name in _CONDITIONS:
         if entry.get(name) is not None:
             found = _matches(entry[name], asserted, regex=regex)
-            return EntryTrace(index, kind, bool(found) == (name == "any_one_of"), _told(name, found), None, asserted)
+            matched = bool(found) == (name == "any_one_of")
+            return EntryTrace(index, kind, matched, _told(_CONDITIONS[name], found), None, asserted)
     for name in _FILTERS:
         if entry.get(name) is not None:
             found = _matches(entry[name], asserted, regex=regex)
@@ -103,6 +109,4 @@ def _matches(wanted: Sequence[str], asserted: Values, *, regex: bool) -> Values:
 
 def _told(name: str, found: Values) -> str:
     values = ", ".join(map(repr, dict.fromkeys(found)))
-    if name == "any_one_of":
-        return f"any_one_of holds {values}" if found else "any_one_of holds none of the values"
-    return f"not_any_of holds {values}" if found else "not_any_of holds none of the values"
+    return f"{name} holds {values or 'none of the values'}"
