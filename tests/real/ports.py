@@ -5,7 +5,9 @@ Enters: addresses, pids. Leaves: numbers and facts of this machine's /proc. It m
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import socket
 from pathlib import Path
 
@@ -15,6 +17,16 @@ def free_port(host: str = "127.0.0.1") -> int:
     with socket.socket() as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])
+
+
+def free_address(port: int) -> str:
+    """A loopback address on which this port is free: for servers whose port is fixed."""
+    for _ in range(100):
+        address = f"127.77.{random.randrange(256)}.{random.randrange(1, 255)}"
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind((address, port))
+            return address
+    raise OSError(f"port {port} is taken everywhere")
 
 
 def _listening(port: int) -> set[str]:

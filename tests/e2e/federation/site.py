@@ -7,16 +7,17 @@ those of every stand: `acme` (OIDC, realm acme, takes bearer tokens), `beta` (OI
 from __future__ import annotations
 
 import contextlib
+import json
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from http.client import HTTPException
 from urllib.parse import urlencode
 
-import aiohttp
-from tests.e2e.federation.objects import Admin, administrator, password_login
-from tests.e2e.federation.visitor import Page, Visitor, session, visitor
+from tests.e2e.federation.objects import Admin, administrator
+from tests.e2e.federation.visitor import Page, Visitor
+from tests.e2e.federation.wire import exchange
 from tests.fakes.idp import Client, FakeIdp, Realm, User
-from yarl import URL
 
 from moorage.core.meta import JsonObject
 
@@ -83,11 +84,9 @@ class Site:
 
     # --- people
 
-    @contextlib.asynccontextmanager
-    async def visitor(self) -> AsyncIterator[Visitor]:
+    def visitor(self) -> Visitor:
         """Somebody who was never here."""
-        async with visitor(self.trust) as person:
-            yield person
+        return Visitor(self.trust)
 
     async def sign_in(self, person: Visitor, name: str, user: str = "", origin: str = "") -> Page:
         """From the dashboard's link through the provider's login form to the page that hands the token over."""
@@ -96,8 +95,7 @@ class Site:
 
     async def token_of(self, name: str, user: str = "") -> str:
         """The token of a whole browser login by somebody new; "" when there was none."""
-        async with self.visitor() as person:
-            return (await self.sign_in(person, name, user)).token
+        return (await self.sign_in(self.visitor(), name, user)).token
 
     async def bearer(
         self, token: str, name: str = ACME, headers: Mapping[str, str] | None = None, method: str = "GET"
@@ -108,16 +106,10 @@ class Site:
 
     async def raw(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> Bearer:
         """One request without cookies, the path as it is; a redirect is an answer."""
-        async with (
-            session(self.trust) as opened,
-            opened.request(
-                method, URL(f"{self.base}{path}", encoded=True), headers=headers, allow_redirects=False
-            ) as answer,
-        ):
-            text = (await answer.read()).decode(errors="replace")
-            found = await answer.json() if answer.content_type == "application/json" and text else {}
-            body = found.get("token", {}) if isinstance(found, dict) else {}
-            return Bearer(answer.status, body, answer.headers.get("X-Subject-Token", ""), text)
+        answer = await exchange(self.trust, method, f"{self.base}{path}", headers)
+        found = answer.json
+        body = found.get("token", {}) if isinstance(found, dict) else {}
+        return Bearer(answer.status, body, answer.header("X-Subject-Token"), answer.text)
 
     # --- Keystone
 
@@ -126,14 +118,21 @@ class Site:
         async with administrator(self.keystone, self.admin_password) as admin:
             yield admin
 
-    async def administrator_gets_in(self) -> bool:
-        """Whether the administrator's password login through the public address gives a token."""
-        async with session(self.trust) as opened:
-            try:
-                status, _ = await password_login(opened, f"{self.base}/v3", "admin", self.admin_password)
-            except (aiohttp.ClientError, OSError):
-                return False
-        return status == 201
+    async def authenticated(self, identity: JsonObject, scope: JsonObject | None = None) -> Bearer:
+        """POST /v3/auth/tokens through the public address; status 0 when nobody answered."""
+        auth = {"auth": {"identity": identity, **({"scope": scope} if scope else {})}}
+        headers = {"Content-Type": "application/json"}
+        try:
+            url, body = f"{self.base}/v3/auth/tokens", json.dumps(auth).encode()
+            answer = await exchange(self.trust, "POST", url, headers, body)
+        except (OSError, HTTPException) as error:
+            return Bearer(0, {}, "", repr(error))
+        return Bearer(answer.status, answer.json.get("token", {}), answer.header("X-Subject-Token"), answer.text)
+
+    async def administrator_gets_in(self) -> Bearer:
+        """The administrator's password login through the public address."""
+        user = {"name": "admin", "domain": {"name": "Default"}, "password": self.admin_password}
+        return await self.authenticated({"methods": ["password"], "password": {"user": user}})
 
     async def said_of(self, token: str) -> JsonObject:
         """What Keystone says of a token."""
@@ -142,12 +141,5 @@ class Site:
 
     async def scoped(self, token: str, domain: str) -> list[str]:
         """Names of the roles that an unscoped token gets on a domain, by name."""
-        auth = {
-            "identity": {"methods": ["token"], "token": {"id": token}},
-            "scope": {"domain": {"name": domain}},
-        }
-        async with (
-            session(self.trust) as opened,
-            opened.post(f"{self.base}/v3/auth/tokens", json={"auth": auth}) as answer,
-        ):
-            return sorted(role["name"] for role in (await answer.json()).get("token", {}).get("roles", ()))
+        found = await self.authenticated({"methods": ["token"], "token": {"id": token}}, {"domain": {"name": domain}})
+        return sorted(role["name"] for role in found.body.get("roles", ()))

@@ -23,7 +23,7 @@ from tests.fakes.idp import FakeIdp, ServiceProvider, fake_idp
 from tests.real.certificates import Authority
 from tests.real.gateway import gateway
 from tests.real.keystone import PASSWORD, Keystone, keystone
-from tests.real.ports import free_port
+from tests.real.ports import free_address, free_port
 
 from moorage.core.meta import JsonObject
 from moorage.keystone import KINDS
@@ -35,7 +35,7 @@ from moorage.keystone.service.key_pair import make_pair
 from moorage.keystone.service.seen import Attached
 from moorage.render.ini import render_ini
 
-GATEWAY, SIDECAR = "127.0.0.40", "127.0.0.50"
+GATEWAY = "127.0.0.40"
 KIND = {kind.kind: kind for kind in KINDS}
 CONF_SECTIONS = ("auth", "federation", "openid", "mapped", "oslo_middleware")
 
@@ -119,7 +119,9 @@ def stand(folder: Path) -> Iterator[Stand]:
         server = stack.enter_context(keystone(folder / "keystone", conf=text))
         files = {f"{CONFIG}/{mount.path}": found.files[mount.key] for mount in found.mounts}
         here = ("SAML_HERE",)
-        proxy = stack.enter_context(sidecar(folder / "sidecar", files, server.socket, address=SIDECAR, defines=here))
+        proxy = stack.enter_context(
+            sidecar(folder / "sidecar", files, server.socket, address=free_address(5050), defines=here)
+        )
         stack.enter_context(gateway(folder / "gateway", authority, [proxy.url], host=GATEWAY, port=port))
         asyncio.run(_objects(server.url, idp))
         trust = ssl.create_default_context(cadata=authority.pem.decode())

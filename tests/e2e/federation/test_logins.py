@@ -15,8 +15,8 @@ async def test_a_browser_login_hands_the_dashboard_a_token_with_user_domain_and_
     site: Stand, name: str, user: str, roles: int
 ) -> None:
     """The page posts the token to the dashboard that asked; the token is that of the mapped user, in the groups of the provider."""
-    async with site.visitor() as person:
-        page = await site.sign_in(person, name)
+    person = site.visitor()
+    page = await site.sign_in(person, name)
     assert (page.status, page.form and page.form.action) == (200, site.origin), page.body[:500]
     said = await site.said_of(page.token)
     federated = said["user"]["OS-FEDERATION"]
@@ -52,32 +52,32 @@ async def test_someone_who_signs_in_twice_is_the_same_user(site: Stand) -> None:
 
 async def test_a_wrong_password_at_the_provider_gives_no_token(site: Stand) -> None:
     """The provider says so, and nobody comes back from there."""
-    async with site.visitor() as person:
-        page = await person.open(site.websso(ACME))
-        page = await person.submit(page, username="alice", password="wrong")
-        assert "Invalid user name or password" in page.body
+    person = site.visitor()
+    page = await person.open(site.websso(ACME))
+    page = await person.submit(page, username="alice", password="wrong")
+    assert "Invalid user name or password" in page.body
 
 
 async def test_after_logout_at_the_saml_provider_a_login_is_asked_for_again(site: Stand) -> None:
     """SP-initiated single logout: the session here is gone, the browser comes back to where it asked to."""
-    async with site.visitor() as person:
-        assert (await site.sign_in(person, CORP)).token
-        assert (await person.open(site.websso(CORP))).token, "the session lasts"
-        page = await person.carry_on(await person.open(site.mellon("logout", ReturnTo=f"{site.base}/v3")))
-        assert (page.status, page.url) == (200, f"{site.base}/v3"), (page.way, page.body[:300])
-        page = await person.open(site.websso(CORP))
-        assert page.url.startswith(site.idp.entity(CORP))
+    person = site.visitor()
+    assert (await site.sign_in(person, CORP)).token
+    assert (await person.open(site.websso(CORP))).token, "the session lasts"
+    page = await person.carry_on(await person.open(site.mellon("logout", ReturnTo=f"{site.base}/v3")))
+    assert (page.status, page.url) == (200, f"{site.base}/v3"), (page.way, page.body[:300])
+    page = await person.open(site.websso(CORP))
+    assert page.url.startswith(site.idp.entity(CORP))
 
 
 async def test_after_logout_at_the_oidc_provider_a_login_is_asked_for_again(site: Stand) -> None:
     """RP-initiated logout of mod_auth_openidc."""
-    async with site.visitor() as person:
-        assert (await site.sign_in(person, ACME)).token
-        assert (await person.open(site.websso(ACME))).token, "the session lasts"
-        page = await person.open(f"{site.base}{REDIRECT}?logout={site.base}/v3")
-        assert (page.status, page.url) == (200, f"{site.base}/v3"), (page.way, page.body[:300])
-        page = await person.open(site.websso(ACME))
-        assert page.url.startswith(site.idp.issuer(ACME))
+    person = site.visitor()
+    assert (await site.sign_in(person, ACME)).token
+    assert (await person.open(site.websso(ACME))).token, "the session lasts"
+    page = await person.open(f"{site.base}{REDIRECT}?logout={site.base}/v3")
+    assert (page.status, page.url) == (200, f"{site.base}/v3"), (page.way, page.body[:300])
+    page = await person.open(site.websso(ACME))
+    assert page.url.startswith(site.idp.issuer(ACME))
 
 
 async def test_an_assertion_that_is_encrypted_by_mgf1p_is_read(site: Stand) -> None:

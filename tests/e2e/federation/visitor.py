@@ -6,20 +6,16 @@ Enters: addresses, an authority to trust. Leaves: pages with the way that led to
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import html.parser
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import urlencode, urljoin, urlsplit
 
-import aiohttp
+from tests.e2e.federation.wire import Answer, exchange
 
 HOPS = 20
-TURNS = 4
-"""Turns of the event loop in which an aborted TLS transport closes its socket."""
+BROWSER = {"Accept": "text/html,application/xhtml+xml", "User-Agent": "Mozilla/5.0 (visitor)"}
 
 
 @dataclass
@@ -79,22 +75,54 @@ class _Forms(html.parser.HTMLParser):
 
 
 @dataclass
+class Jar:
+    """Cookies as a browser keeps them: by host, whatever the port; a secure one goes over https only."""
+
+    kept: dict[tuple[str, str], tuple[str, str, bool]] = field(default_factory=dict)
+
+    def keep(self, host: str, answer: Answer) -> None:
+        """Take in what an answer sets; one that is set to nothing is taken away."""
+        for line in [value for name, value in answer.headers if name.lower() == "set-cookie"]:
+            pair, *attributes = [part.strip() for part in line.split(";")]
+            name, _, value = pair.partition("=")
+            said = {key.lower(): text for key, _, text in (item.partition("=") for item in attributes)}
+            if value and said.get("max-age") != "0":
+                self.kept[host, name] = (value, said.get("path", "/"), "secure" in said)
+            else:
+                self.kept.pop((host, name), None)
+
+    def sent(self, scheme: str, host: str, path: str) -> str:
+        """The Cookie header for a request."""
+        return "; ".join(
+            f"{name}={value}"
+            for (owner, name), (value, below, secure) in self.kept.items()
+            if owner == host and path.startswith(below) and (scheme == "https" or not secure)
+        )
+
+
+@dataclass
 class Visitor:
     """One browser profile."""
 
-    session: aiohttp.ClientSession
+    trust: ssl.SSLContext
+    jar: Jar = field(default_factory=Jar)
     way: list[tuple[int, str]] = field(default_factory=list)
 
     async def once(self, url: str, form: Mapping[str, str] | None = None, **headers: str) -> Page:
         """One request, no redirect followed."""
-        async with self.session.request(
-            "GET" if form is None else "POST", url, data=form, headers=headers, allow_redirects=False
-        ) as answer:
-            body = (await answer.read()).decode(errors="replace")
-            self.way.append((answer.status, url))
-            # A cookie that is set to nothing is taken away; this jar would go on sending it empty.
-            self.session.cookie_jar.clear(lambda cookie: not cookie.value)
-            return Page(answer.status, url, body, {k.title(): v for k, v in answer.headers.items()}, tuple(self.way))
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        sent = {**BROWSER, **headers}
+        if cookies := self.jar.sent(parts.scheme, host, parts.path):
+            sent["Cookie"] = cookies
+        body = None if form is None else urlencode(form).encode()
+        if body is not None:
+            sent["Content-Type"] = "application/x-www-form-urlencoded"
+        answer = await exchange(self.trust, "GET" if body is None else "POST", url.partition("#")[0], sent, body)
+        self.jar.keep(host, answer)
+        self.way.append((answer.status, url))
+        found = {name.title(): value for name, value in answer.headers}
+        return Page(answer.status, url, answer.text, found, tuple(self.way))
 
     async def open(self, url: str, form: Mapping[str, str] | None = None, **headers: str) -> Page:
         """A page, with redirects and immediate refreshes followed."""
@@ -135,24 +163,4 @@ class Visitor:
 
     def cookies(self, prefix: str = "") -> dict[str, str]:
         """Cookies by name."""
-        return {item.key: item.value for item in self.session.cookie_jar if item.key.startswith(prefix)}
-
-
-@contextlib.asynccontextmanager
-async def session(trust: ssl.SSLContext, **options: Any) -> AsyncIterator[aiohttp.ClientSession]:
-    """A client whose transports are gone when it is: a connection that stays open until then is aborted, one that closes before would linger."""
-    connector = aiohttp.TCPConnector(ssl=trust, keepalive_timeout=600)
-    async with aiohttp.ClientSession(
-        connector=connector, max_field_size=65535, max_line_size=65535, **options
-    ) as opened:
-        yield opened
-    for _ in range(TURNS):
-        await asyncio.sleep(0)
-
-
-@contextlib.asynccontextmanager
-async def visitor(trust: ssl.SSLContext) -> AsyncIterator[Visitor]:
-    """A browser with no cookies yet."""
-    headers = {"Accept": "text/html,application/xhtml+xml", "User-Agent": "Mozilla/5.0 (visitor)"}
-    async with session(trust, cookie_jar=aiohttp.CookieJar(unsafe=True), headers=headers) as opened:
-        yield Visitor(opened)
+        return {name: value for (_, name), (value, _, _) in self.jar.kept.items() if name.startswith(prefix)}
