@@ -265,6 +265,7 @@ async def test_a_provider_writes_no_headers_of_its_own(stand: Stand, name: str) 
     for line, headers in stand.echo.seen[before:]:
         assert "evil" not in line
         assert not any(key.lower() == "x-evil" for key, _ in headers)
+        assert [(key, value) for key, value in headers if not value.isprintable()] == []
 
 
 @pytest.mark.case("S3", "B25")

@@ -310,14 +310,23 @@ def _websso(backend: KeystoneIdentityBackend, oidc: Oidc, base: str) -> apache.L
 
 
 def _hop(backend: KeystoneIdentityBackend) -> apache.Lines:
-    """Claims that rules ask for travel under names without underscores, which some servers drop (case B20); the access token stays here."""
+    """How the claims that rules ask for reach Keystone; the access token stays here.
+
+    Under names without underscores, which some servers drop (case B20), and without control characters: the module leaves a carriage return
+    in, and with it a provider could write headers of its own.
+    """
     lines = [apache.directive("RequestHeader", "unset", name) for name in _TOKENS]
     for header in sorted(federation.stripped(backend)):
+        if not header.startswith(_PREFIX):
+            continue
         sent = _PREFIX + header.removeprefix(_PREFIX).replace("-", "_")
-        if header.startswith(_PREFIX) and sent != header:
+        if sent != header:
             claim = f"expr=%{{req_novary:{sent}}}"
             lines.append(apache.directive("RequestHeader", "set", header, claim, f"expr=-n req_novary('{sent}')"))
             lines.append(apache.directive("RequestHeader", "unset", sent))
+        lines.append(
+            apache.directive("RequestHeader", "unset", header, f"expr=req_novary('{header}') =~ /[[:cntrl:]]/")
+        )
     return tuple(lines)
 
 
