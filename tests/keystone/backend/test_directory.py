@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +17,7 @@ from tests.real.ports import free_port
 from moorage.core.meta import Key
 from moorage.core.secret import SecretText
 from moorage.keystone.backend import directory
-from moorage.keystone.backend.directory import Probes, Target, probe, target_of
+from moorage.keystone.backend.directory import Probes, Target, probe, refused, target_of
 from moorage.keystone.backend.ldap import BindCredentials
 from moorage.keystone.backend.seen import Directory as Found
 from moorage.keystone.backend.types import KIND
@@ -215,3 +216,26 @@ async def test_a_fault_of_the_library_is_no_fact_about_the_directory() -> None:
 def test_a_target_without_address_is_not_probed() -> None:
     """Nothing to ask is no answer."""
     assert probe(replace(WHERE, urls=())).status == "Unknown"
+
+
+async def test_a_directory_that_is_down_costs_no_thread() -> None:
+    """A refused connection is found out on the loop, in the words of the probe; one that is taken is for the probe."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        down = replace(WHERE, urls=(f"ldap://127.0.0.1:{taken.getsockname()[1]}",))
+        wanted = probe(down)
+        assert wanted.reason == "AddressUnreachable"
+        stage = Stage(GOOD)
+        assert await Probes(stage).look(KEY, down, stage.now) == wanted
+        assert stage.asked == 0
+        taken.listen()
+        assert await Probes(stage).look(KEY, down, stage.now) == GOOD
+
+
+async def test_names_are_not_resolved_on_the_loop() -> None:
+    """A resolver that hangs holds neither the loop nor the end of the process; the address of a Service is known."""
+    assert await refused(WHERE) is None
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        known = replace(WHERE, urls=(f"ldap://x:{taken.getsockname()[1]}",), addresses=(("x", "127.0.0.1"),))
+        assert (await refused(known)) == probe(known)

@@ -8,6 +8,7 @@ kept for a while, so a pass over an unchanged backend asks nothing.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 import threading
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -83,6 +85,30 @@ def target_of(ldap: Ldap, extra: dict[str, str], credentials: BindCredentials, c
     )
 
 
+async def refused(target: Target) -> Directory | None:
+    """What `probe` would say when no address takes a connection; asked on the loop, so that a directory that is down costs no thread.
+
+    None when an address takes one, or when a name would have to be resolved, which may block.
+    """
+    loop, found = asyncio.get_running_loop(), None
+    for url in target.urls:
+        try:
+            host, port, _ = _place(target, url)
+            ip_address(host)
+        except ValueError:
+            return None
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                transport, _ = await loop.create_connection(asyncio.Protocol, host, port)
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else "timed out"
+            found = Directory("False", "AddressUnreachable", f"{_shown(url)}: {why}")
+        else:
+            transport.abort()
+            return None
+    return found
+
+
 def probe(target: Target) -> Directory:
     """Try each address until one answers; blocks for a few seconds at most for each."""
     found = Directory("Unknown", "ProbeNotPossible", "no address is declared")
@@ -121,9 +147,16 @@ def _shown(url: str) -> str:
     return f"{scheme}://{rest.rpartition('@')[2]}"
 
 
-def _server(target: Target, url: str) -> Server:
+def _place(target: Target, url: str) -> tuple[str, int, bool]:
+    """Address, port, and whether TLS is spoken from the first byte. Raises ValueError for a port that is none."""
     parts = urlsplit(url)
     host, secure = parts.hostname or "", parts.scheme == "ldaps"
+    return dict(target.addresses).get(host, host), parts.port or (636 if secure else 389), secure
+
+
+def _server(target: Target, url: str) -> Server:
+    address, port, secure = _place(target, url)
+    host = urlsplit(url).hostname or ""
     tls = Tls(
         validate=ssl.CERT_REQUIRED if target.verify else ssl.CERT_NONE,
         ca_certs_data=target.ca.decode("utf-8", "replace") if target.ca else None,
@@ -131,8 +164,8 @@ def _server(target: Target, url: str) -> Server:
         sni=host,
     )
     return Server(
-        dict(target.addresses).get(host, host),
-        port=parts.port or (636 if secure else 389),
+        address,
+        port=port,
         use_ssl=secure,
         tls=tls,
         get_info=NONE,
@@ -226,7 +259,7 @@ class Probes:
 
     async def _run(self, target: Target) -> Directory:
         async with self._gate:
-            return await _off_loop(lambda: self._work(target))
+            return await refused(target) or await _off_loop(lambda: self._work(target))
 
 
 async def _off_loop(work: Callable[[], Directory]) -> Directory:
