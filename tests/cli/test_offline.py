@@ -156,9 +156,28 @@ def test_every_command_has_help_with_an_example(moorage: Run) -> None:
 
 
 def test_usage_errors_are_exit_2(moorage: Run) -> None:
-    """An option that does not exist, a command that does not exist."""
-    assert moorage("lint", "--nonsense").returncode == 2
-    assert moorage("nonsense").returncode == 2
+    """An option or a command that does not exist, an argument that is missing, a value that does not fit: one line, as for any other error."""
+    told = {
+        ("lint", "--nonsense"): "error: moorage lint: no such option: --nonsense. `moorage lint --help` shows how it is called\n",
+        ("nonsense",): "error: moorage: no such command 'nonsense'. `moorage --help` shows how it is called\n",
+        ("wait", "Keystone"): "error: moorage wait: missing argument 'name'. `moorage wait --help` shows how it is called\n",
+        ("lint", "x", "-o", "xml"): "error: moorage lint: invalid value for '--output' / '-o': 'xml' is not one of 'text', 'json'. `moorage lint --help` shows how it is called\n",
+    }  # fmt: skip
+    for args, expected in told.items():
+        done = moorage(*args)
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
+    assert moorage().stderr.startswith("Usage: moorage")
+
+
+def test_a_condition_that_a_kind_never_has_is_refused_at_once(moorage: Run) -> None:
+    """S25: it waited the whole time. No server is asked; upper and lower case do not matter, as for kubectl."""
+    done = moorage("wait", "Keystone", "x", "--for", "Banana", "--kubeconfig", "none.yaml")
+    assert done.returncode == 2
+    assert "error: --for Banana: a Keystone has no such condition. It has BootstrapReady, " in done.stderr
+    done = moorage(
+        "wait", "keystones.keystone.openstack.c5c3.io", "x", "--for", "databaseready", "--kubeconfig", "none.yaml"
+    )
+    assert "none.yaml" in done.stderr
 
 
 def test_a_kubeconfig_that_is_not_there_is_unreadable_input(moorage: Run) -> None:

@@ -84,6 +84,21 @@ def test_status_gives_the_first_cause_and_exit_1(moorage: Run, served: Embedded)
     assert line.split()[:4] == ["KeystoneIdentityBackend", "openstack", "planetexpress", "no"]
 
 
+def test_status_of_an_empty_namespace_says_where_to_look_and_of_none_that_there_is_none(
+    moorage: Run, served: Embedded
+) -> None:
+    """S25: both said that nothing is declared here."""
+    declare(served, READY)
+    done = moorage("status", "-n", "default", "--kubeconfig", served.kubeconfig)
+    assert (done.returncode, done.stdout) == (
+        0,
+        "nothing is declared in namespace default; other namespaces hold 2: moorage status -A\n",
+    )
+    done = moorage("status", "-n", "nope", "--kubeconfig", served.kubeconfig)
+    assert done.returncode == 2
+    assert "error: namespace nope: does not exist." in done.stderr
+
+
 def test_tree_shows_conditions_and_events(moorage: Run, served: Embedded) -> None:
     """And names the object that does not exist otherwise."""
     declare(served, NOT_READY)
@@ -128,6 +143,21 @@ def test_diff_shows_what_would_change_and_no_secret(moorage: Run, served: Embedd
     assert SECRET not in done.stdout
     assert "better-news" not in done.stdout
     assert moorage("diff", EXAMPLE, "--kubeconfig", served.kubeconfig).returncode == 0
+
+
+def test_diff_of_a_dump_leaves_out_what_the_server_wrote(moorage: Run, served: Embedded, tmp_path: Path) -> None:
+    """S25: `kubectl get -o yaml` carries resourceVersion and managedFields, and the server refused them."""
+    declare(served, READY)
+    dump = asyncio.run(_dump(served))
+    dump["metadata"]["resourceVersion"] = "1"
+    (tmp_path / "dump.yaml").write_text(yaml.safe_dump(dump))
+    done = moorage("diff", "dump.yaml", "--kubeconfig", served.kubeconfig)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+async def _dump(served: Embedded) -> JsonObject:
+    async with Client(load_kubeconfig(served.kubeconfig)) as client:
+        return await client.get(BACKENDS, BACKEND)
 
 
 @pytest.mark.case("P2")

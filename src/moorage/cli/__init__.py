@@ -76,7 +76,7 @@ def main() -> None:
         "PYDANTIC_DISABLE_PLUGINS", "__all__"
     )  # looking for some reads what every package says of itself
     try:
-        sys.exit(build(_named(sys.argv[1:2]))(standalone_mode=False))
+        sys.exit(build(_named(sys.argv[1:2]))(standalone_mode=False, prog_name="moorage"))
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:

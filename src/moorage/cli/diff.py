@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from moorage.cli.manifests import Manifest
     from moorage.kube.client import Client
 
-_QUIET = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
+_QUIET = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink", "deletionTimestamp")
+"""Metadata that the server writes: a dump of what is there carries it, and it says nothing of what is wanted."""
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -71,10 +72,11 @@ async def _compare(client: Client, namespace: str, found: list[Manifest]) -> lis
 
 
 def _placed(obj: JsonObject, resource: ResourceType, namespace: str) -> JsonObject:
-    meta = dict(obj["metadata"])
+    """What a file wants, also when it is a dump of what the server has."""
+    meta = {name: value for name, value in obj["metadata"].items() if name not in _QUIET}
     if resource.namespaced:
         meta.setdefault("namespace", namespace)
-    return {**obj, "metadata": meta}
+    return {**{name: value for name, value in obj.items() if name != "status"}, "metadata": meta}
 
 
 def _where(obj: JsonObject) -> str:

@@ -50,7 +50,7 @@ def with_client(target: Target, work: Callable[[Client, str], Awaitable[T]]) -> 
 
 
 def kind_named(name: str) -> Kind[Any]:
-    """The kind of ours that a person means: kind, plural or singular, any case.
+    """The kind of ours that a person means, as kubectl takes it: kind, singular, plural, short name, `plural.group`; any case.
 
     Raises:
         InputError: none of ours is named so.
@@ -59,10 +59,29 @@ def kind_named(name: str) -> Kind[Any]:
 
     wanted = name.lower()
     for kind in KINDS:
-        if wanted in {kind.kind.lower(), kind.plural, *kind.short_names}:
+        if wanted in {kind.kind.lower(), kind.plural, *kind.short_names, *_qualified(kind)}:
             return kind
     known = ", ".join(kind.kind for kind in KINDS)
     raise InputError(name, "no kind of Moorage has this name", f"Use one of {known}")
+
+
+def _qualified(kind: Kind[Any]) -> tuple[str, ...]:
+    return f"{kind.plural}.{kind.group}", f"{kind.plural}.{kind.version}.{kind.group}"
+
+
+def condition_named(kind: Kind[Any], name: str) -> str:
+    """The condition of a kind that a person means, in any case.
+
+    Raises:
+        InputError: this kind has none of that name.
+    """
+    from importlib import import_module
+
+    known = tuple(import_module(f"{kind.model.__module__.rpartition('.')[0]}.report").REASONS)
+    for type_ in known:
+        if type_.lower() == name.lower():
+            return str(type_)
+    raise InputError(f"--for {name}", f"a {kind.kind} has no such condition", f"It has {', '.join(sorted(known))}")
 
 
 async def resource_of(client: Client, api_version: str, kind: str) -> ResourceType:

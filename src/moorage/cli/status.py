@@ -38,7 +38,7 @@ def command(
 
     async def show(client: Client, where: str) -> list[State]:
         found = await states(client, where)
-        _print(found, output)
+        _print(found, output, "" if found else await _elsewhere(client, where))
         if watch:
             from moorage.cli.waiting import changes
 
@@ -53,12 +53,39 @@ def command(
     raise typer.Exit(0 if all(state.ready for state in found) else 1)
 
 
-def _print(found: list[State], output: Output) -> None:
+async def _elsewhere(client: Client, namespace: str) -> str:
+    """What to say of a namespace in which nothing is declared.
+
+    Raises:
+        InputError: there is no such namespace.
+    """
+    from moorage.core.errors import InputError
+    from moorage.core.meta import Key
+    from moorage.kube.errors import Forbidden, NotFound
+    from moorage.kube.resources import NAMESPACES
+
+    hint = "apply a Keystone and a KeystoneIdentityBackend"
+    try:
+        if namespace:
+            await client.get(NAMESPACES, Key("", namespace))
+        others = await states(client, "")
+    except NotFound as error:
+        raise InputError(
+            f"namespace {namespace}", "does not exist", "`moorage status -A` shows all namespaces"
+        ) from error
+    except Forbidden:
+        others = []
+    if others:
+        hint = f"other namespaces hold {len(others)}: moorage status -A"
+    return f"nothing is declared {f'in namespace {namespace}' if namespace else 'here'}; {hint}"
+
+
+def _print(found: list[State], output: Output, nothing: str = "") -> None:
     if output is Output.json:
         print_json([state.to_wire() for state in found])
         return
     if not found:
-        typer.echo("nothing is declared here; apply a Keystone and a KeystoneIdentityBackend")
+        typer.echo(nothing or "nothing is declared here any more")
         return
     rows = [(s.kind, s.namespace, s.name, "yes" if s.ready else "no", age(s.since), s.reason, s.message) for s in found]
     print_table(("KIND", "NAMESPACE", "NAME", "READY", "SINCE", "REASON", "MESSAGE"), rows)

@@ -9,7 +9,7 @@ import typer
 
 from moorage.cli.options import ContextOption, KubeconfigOption, NamespaceOption, Output, OutputOption
 from moorage.cli.printable import printable
-from moorage.cli.server import Target, kind_named, print_json, state_of, with_client
+from moorage.cli.server import Target, condition_named, kind_named, print_json, state_of, with_client
 from moorage.core import conditions
 from moorage.core.durations import parse_duration
 from moorage.core.errors import InputError, RefusedError
@@ -40,7 +40,7 @@ def command(
     except ValueError as error:
         raise InputError("--timeout", str(error)) from error
     wanted = kind_named(kind)
-
+    condition = condition_named(wanted, condition)
     progress = Progress(f"{condition} did not become True within {timeout}", quiet=output is Output.json)
 
     async def follow(client: Client, where: str) -> None:
