@@ -1,7 +1,9 @@
-"""What an LDAP backend projects, golden and read back by the real oslo.config."""
+"""What a backend projects, golden; the values of an LDAP backend read back by the real oslo.config."""
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,10 @@ from oslo_config import cfg
 
 from moorage.keystone.backend.ldap import ca_key, conf_key
 from moorage.keystone.backend.ldap_options import KNOWN
-from moorage.keystone.backend.materials import Materials
+from moorage.keystone.backend.materials import Data, Document, Materials
 from moorage.keystone.backend.render import Fault, Projected, project
 from moorage.keystone.backend.types import KIND
+from moorage.keystone.service.key_pair import make_pair
 
 from . import folders
 from .test_admission import bound, changed
@@ -23,10 +26,46 @@ from .test_admission import bound, changed
 
 def render(case: dict[str, Any]) -> Projected | Fault:
     """The projection of a case."""
-    secrets = {
+    secrets: dict[str, Data | None] = {
         name: data and {key: value.encode() for key, value in data.items()} for name, data in secrets_of(case).items()
     }
-    return project(KIND.parse(case["object"]), Materials(secrets))
+    if "pair" in case:
+        pair = make_pair("test", datetime(2026, 1, 1, tzinfo=UTC))
+        secrets[case["pair"]] = {"tls.crt": pair.certificate, "tls.key": pair.key}
+    return project(
+        KIND.parse(case["object"]), Materials(secrets, case.get("base", ""), document_of(case.get("document")))
+    )
+
+
+def document_of(given: dict[str, Any] | None) -> Document | Fault | None:
+    """The metadata of a case, taken as accepted; `contentBytes` stands for a large one."""
+    if given is None or "fault" in given:
+        return Fault(**given["fault"]) if given else None
+    content = given.get("content") or json.dumps({"issuer": "https://kc.example.org:8443/realms/a"}).ljust(
+        given["contentBytes"]
+    )
+    return Document(content.encode(), given.get("introspectionEndpoint", ""), frozenset(given.get("ports", ())))
+
+
+def answer_of(got: Projected, *, random: bool) -> dict[str, str]:
+    """Files and directives; a digest over a key pair that was just made is left out."""
+    answer = {
+        name: content.decode() for name, content in got.files.items() if not (random and name.endswith(".digest"))
+    }
+    if got.part is None:
+        return answer
+    part = got.part
+    said = {
+        "type": part.type, "provider": part.provider, "protocol": part.protocol, "remoteID": part.remote_id,
+        "remoteIDAttribute": part.remote_id_attribute, "documents": dict(part.documents), "ports": sorted(part.ports),
+        "shared": dict(part.shared), "introspects": part.introspects,
+    }  # fmt: skip
+    return {
+        **answer,
+        "part.yaml": folders.text(said),
+        "fragment.conf": part.fragment + "\n",
+        "alone.conf": part.alone + "\n",
+    }
 
 
 def secrets_of(case: dict[str, Any]) -> dict[str, dict[str, str] | None]:
@@ -49,7 +88,7 @@ def test_a_backend_projects_these_files_or_one_fault(folder: Path, update_cases:
         )
         answer = {"fault.yaml": folders.text({"reason": got.reason, "message": got.message})}
     else:
-        answer = {name: content.decode() for name, content in got.files.items()}
+        answer = answer_of(got, random="pair" in case)
     folders.compare(folder, answer, update=update_cases)
 
 
