@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from tests.real.fixtures import real_keystone
 from tests.real.ruleprocessor import RuleProcessor, rule_processor
+
+__all__ = ["real_keystone", "truth"]
 
 
 @pytest.fixture(scope="session")

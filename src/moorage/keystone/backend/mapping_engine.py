@@ -17,6 +17,8 @@ from moorage.core.meta import JsonObject
 from .mapping_match import EntryTrace, Values, look
 
 FailureKind: TypeAlias = Literal["Unmatched", "OutOfRange", "Invalid", "Unusable", "NoUser", "OtherProvider"]
+NO_ANSWER: Final = 502
+"""Keystone breaks off without an answer, which the sidecar in front of it reports as 502."""
 _NAMED: Final = ("name", "id")
 
 
@@ -79,7 +81,7 @@ def process(rules: Sequence[JsonObject], claims: Mapping[str, object]) -> Mapped
             trace = _trace(index, rule, asserted)
             traces.append(trace)
             if broken := _broken(trace):
-                raise _Stop("Unusable", 500, f"rule {index}, remote[{broken.index}] {broken.type}: {broken.why}")
+                raise _Stop("Unusable", NO_ANSWER, f"rule {index}, remote[{broken.index}] {broken.type}: {broken.why}")
             if trace.matched:
                 entries += _locals(trace, rule)
         if not entries:
@@ -103,7 +105,7 @@ def _refusal(user: JsonObject, remote_user: str) -> Failure | None:
         return Failure("NoUser", 401, "the rules that match give the user neither a name nor an id")
     domain = user.get("domain")
     if domain is not None and not any(domain.get(part) for part in _NAMED):
-        return Failure("Unusable", 500, "the user's domain has neither an id nor a name")
+        return Failure("Unusable", NO_ANSWER, "the user's domain has neither an id nor a name")
     if user.get("type") == "local" and domain is None:
         return Failure("Invalid", 400, "a user of type local needs user.domain")
     return None
@@ -147,7 +149,7 @@ def _filled(node: Any, trace: RuleTrace, path: str) -> Any:
     except IndexError as error:
         raise _Stop("OutOfRange", 500, _out_of_range(node, trace, path)) from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _Stop("Unusable", 500, f"rule {trace.index}, {path}: {node!r} is no text with placeholders") from error
+        raise _Stop("Unusable", NO_ANSWER, f"rule {trace.index}, {path}: {node!r} is no text with placeholders") from error
 
 
 def _out_of_range(text: str, trace: RuleTrace, path: str) -> str:
@@ -168,7 +170,7 @@ def _assemble(entries: Sequence[JsonObject]) -> Mapped:
     user = dict(users[0]) if users else {}
     kind = user.setdefault("type", "ephemeral")
     if kind not in ("ephemeral", "local"):
-        raise _Stop("Invalid", 400, f"user.type {kind!r} is neither ephemeral nor local")
+        raise _Stop("Invalid", 401, f"user.type {kind!r} is neither ephemeral nor local")
     return Mapped((), user, ids, names, tuple(projects), ignored=tuple(users[1:]))
 
 
@@ -184,7 +186,7 @@ def _group_names(entries: Sequence[JsonObject]) -> Iterator[JsonObject]:
                 yield from groups.values()
         if "groups" in entry:
             if "domain" not in entry:
-                raise _Stop("Invalid", 400, "an entry has groups but no domain beside it")
+                raise _Stop("Invalid", 401, "an entry has groups but no domain beside it")
             yield from ({"name": name, "domain": entry["domain"]} for name in _listed(entry["groups"]))
 
 
@@ -197,7 +199,7 @@ def _group_ids(entries: Sequence[JsonObject]) -> tuple[Any, ...]:
             try:
                 found |= dict.fromkeys(_listed(entry["group_ids"]))
             except TypeError as error:
-                raise _Stop("Unusable", 500, f"group_ids {entry['group_ids']!r} holds what is no id") from error
+                raise _Stop("Unusable", NO_ANSWER, f"group_ids {entry['group_ids']!r} holds what is no id") from error
     return tuple(sorted(found, key=repr))
 
 
@@ -208,5 +210,5 @@ def _listed(text: str) -> list[Any]:
     except (ValueError, SyntaxError):
         return [text]
     except (TypeError, MemoryError, RecursionError) as error:
-        raise _Stop("Unusable", 500, f"{text!r} cannot be read as a list") from error
+        raise _Stop("Unusable", NO_ANSWER, f"{text!r} cannot be read as a list") from error
     return found if isinstance(found, list) else [text]
