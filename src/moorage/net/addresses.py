@@ -2,7 +2,7 @@
 
 Enters: an address as it is about to be connected to, and the networks that a person allowed at the command line. Leaves: why not, or
 nothing. Pure; it resolves no name. Source: seed 000, OIDCBackendSpec; spec/keystone.md 4.8 and section 7 S6; the special-purpose
-registries of IANA (RFC 6890); docs/adr/0012-fetching-metadata.md.
+registries of IANA (RFC 6890); docs/adr/0016-fetching-metadata.md.
 """
 
 from __future__ import annotations

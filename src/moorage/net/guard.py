@@ -29,6 +29,8 @@ from .resolver import SystemResolver
 TIME: Final = 10.0
 """Seconds for everything: name, connection, TLS, answer."""
 _CHUNK: Final = 16384
+_LOGGED: Final = 512
+"""Characters of a reason in the log, which may hold what a stranger sent."""
 _HEADERS: Final[LooseHeaders] = {"Accept-Encoding": "identity", "Accept": "*/*", "User-Agent": "moorage"}
 _USER: Final = re.compile(r"//[^/?#]*@")
 _log = structlog.get_logger("moorage.fetch")
@@ -176,7 +178,8 @@ async def _body(response: aiohttp.ClientResponse, limit: int) -> bytes:
 
 def _why(error: BaseException) -> str:
     """All that is known, also of each address that was tried."""
-    return "; ".join(dict.fromkeys(filter(None, _parts(error)))) or type(error).__name__
+    text = "; ".join(dict.fromkeys(filter(None, _parts(error)))) or type(error).__name__
+    return " ".join(text.split())[:_LOGGED]
 
 
 def _parts(error: BaseException) -> Iterable[str]:
