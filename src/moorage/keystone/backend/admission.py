@@ -19,9 +19,9 @@ from moorage.core.meta import JsonObject, ResourceType
 from moorage.schema.fielderror import FieldError, forbidden, internal, invalid, required
 from moorage.schema.review import Admission, Review, Verdict, verdict
 
-from . import ldap, mapping, oidc, saml, siblings
+from . import federation, ldap, mapping, oidc, saml, siblings
 from .finding import Finding, control_characters
-from .types import GROUP, KIND, VERSION, Spec
+from .types import GROUP, KIND, VERSION, KeystoneIdentityBackend, Spec
 
 _KEYSTONES: Final = ResourceType(GROUP, VERSION, "Keystone", "keystones")
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -112,6 +112,7 @@ def _findings(obj: JsonObject, review: Review) -> Iterator[Finding]:
         oidc.check(backend, creating=review.operation == "CREATE"),
         saml.check(backend),
         _reach(backend.spec, review.parent),
+        _conveyance(backend),
         mapping.check(backend.spec),
         siblings.check(backend, siblings.others(obj, review.siblings)),
     )
@@ -144,6 +145,32 @@ def _reach(spec: Spec, keystone: JsonObject | None) -> Iterator[str]:
     if base.scheme != "https" and base.hostname not in _LOOPBACK:
         name = keystone["metadata"]["name"]
         yield f"spec.type: SAML logins need https: set bootstrap.publicEndpoint of Keystone {name} to its https:// address"
+
+
+def _conveyance(backend: KeystoneIdentityBackend) -> Iterator[FieldError]:
+    """What the sidecar could never serve: a name that its own files have, claims that anybody could forge (S2)."""
+    block = federation.federated(backend)
+    if block is None:
+        return
+    name = backend.metadata.name
+    if federation.data_key(backend, "conf") in federation.RESERVED_KEYS:
+        yield invalid(
+            "metadata.name",
+            name,
+            "a federated backend may not be called so: its files would take the sidecar's own place",
+        )
+    if len(federation.data_key(backend, "idp-metadata.xml")) > federation.KEY_LIMIT:
+        yield invalid("metadata.name", name, "is too long for the data keys of a Secret")
+    keys = [
+        (f"spec.mappings[{number}].remote[{index}].type", remote.type)
+        for number, rule in enumerate(backend.spec.mappings or ())
+        for index, remote in enumerate(rule.remote)
+    ]
+    keys.append((f"spec.{backend.spec.type.lower()}.remoteIDAttribute", block.remote_id_attribute))
+    faults = [(path, key, why) for path, key in keys if (why := federation.claim_fault(key))]
+    yield from (invalid(path, key, why) for path, key, why in faults)
+    if not faults and (why := federation.claims_fault(backend)):
+        yield invalid("spec.mappings", "<rules>", why)
 
 
 def _keystone_of(obj: JsonObject) -> tuple[ResourceType, str] | None:
