@@ -108,12 +108,12 @@ async def test_a_second_pass_asks_once_and_writes_nothing(here: Scene) -> None:
 
 
 async def test_a_whole_attach_takes_few_requests(here: Scene) -> None:
-    """One login, two looks, one create; finalizer and one status patch."""
+    """One login, one look, one create; finalizer and one status patch."""
     await here.backend()
     async with here.world() as world:
         here.client.calls.clear()
         await Walk(ROOM, world)(KEY)
-        assert here.stub.count() == {"login": 1, "GET": 2, "POST": 1}
+        assert here.stub.count() == {"login": 1, "GET": 1, "POST": 1}
         writes = {call: n for call, n in here.client.calls.items() if call[0] not in ("GET", "WATCH")}
         assert writes == {("PATCH", BACKENDS.plural): 1, ("PATCH", f"{BACKENDS.plural}/status"): 1}
 
@@ -221,6 +221,17 @@ async def test_a_backend_restored_without_status_knows_its_domain(here: Scene) -
     await settle(here)
     assert conditions(await here.stored())["Ready"] == "True/AllReady"
     assert here.stub.writes() == []
+
+
+async def test_a_domain_of_ours_that_was_renamed_is_found_without_status_too(here: Scene) -> None:
+    """Nothing of that name stands there, so it is created; the conflict about the id tells that it is ours, and it gets its name back."""
+    await attached(here)
+    await here.client.patch(BACKENDS, KEY, {"status": None}, subresource="status")
+    (id,) = [id for id, domain in here.stub.domains.items() if domain["name"] == "corp"]
+    here.stub.domains[id]["name"] = "stolen"
+    await settle(here)
+    assert conditions(await here.stored())["Ready"] == "True/AllReady"
+    assert here.stub.domains[id]["name"] == "corp"
 
 
 # --- deletion

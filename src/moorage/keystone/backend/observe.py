@@ -20,18 +20,18 @@ from moorage.keystone.identity import Identity, IdentityError, Login, internal_u
 from moorage.keystone.service.types import KIND as KEYSTONE
 from moorage.runtime.world import World
 
-from . import metrics
+from . import documents, metrics
 from .aside import aside_of
 from .directory import PROBE_AT, Target, target_of
 from .ldap import credentials
-from .materials import Data, Fault, Materials
+from .materials import Data, Document, Fault, Materials
 from .memory import memory_of
 from .observe_federation import look
 from .observe_materials import materials_of
 from .observe_mount import data_of, mount_of
 from .render import VARIANTS, project
 from .seen import Directory, KeystoneFacts, Lookup, Seen, Unknown, own_ids
-from .types import KIND, KeystoneIdentityBackend
+from .types import DOMAIN_READY, KIND, KeystoneIdentityBackend
 
 
 async def observe(world: World, key: Key) -> Seen | None:
@@ -43,6 +43,7 @@ async def observe(world: World, key: Key) -> Seen | None:
     backend = KIND.parse(obj)
     materials = materials_of(world, backend)
     wanted = project(backend, materials)
+    metrics.document(key, materials.document if isinstance(materials.document, Document) else None, world.now())
     seen = Seen(backend, _keystone(world, backend), wanted, mount_of(world, backend, wanted))
     seen = replace(_with_identity(world, seen), aside=aside_of(world, seen, obj, materials))
     seen, directory = await asyncio.gather(_asked(world, seen), _directory(world, backend, materials))
@@ -53,6 +54,7 @@ def _forget(world: World, key: Key) -> None:
     memory = memory_of(world)
     memory.probes.forget(key)
     memory.looks.forget(key)
+    documents.forget(world, key)
     metrics.forget(key)
 
 
@@ -142,11 +144,19 @@ def _can_be_asked(seen: Seen) -> bool:
 
 
 async def _domains(seen: Seen, identity: Identity) -> Lookup:
-    """By the ids that prove ownership first; the name is asked for only when that does not settle it."""
+    """By the ids that prove ownership first; the name is asked for only when that does not settle it.
+
+    Of a backend that no pass has reported on yet only the name is asked for: a domain of its own that stands there under another
+    name, which takes a crash and a stranger, is met as a conflict when it is created, and looked into.
+    """
+    ids = own_ids(seen.backend)
     if seen.adopts:
         return Lookup(None, await identity.domain_named(seen.domain_name))
+    if not seen.terminating and seen.stored(DOMAIN_READY) is None:
+        named = await identity.domain_named(seen.domain_name)
+        return Lookup(named if named is not None and named.id in ids else None, named)
     own = None
-    for id in own_ids(seen.backend):
+    for id in ids:
         own = own or await identity.domain(id)
     if seen.terminating or (own is not None and own.name == seen.domain_name):
         return Lookup(own, own)
