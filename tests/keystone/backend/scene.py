@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ from tests.keystone.stub_keystone import StubKeystone, StubResolver
 from moorage.apiserver.server import Server
 from moorage.core.meta import JsonObject, Key
 from moorage.keystone.backend import KIND, ROOM
-from moorage.keystone.backend.materials import Materials
-from moorage.keystone.backend.observe_mount import decoded
-from moorage.keystone.backend.render import Projected, project
+from moorage.keystone.backend.documents import source_of
+from moorage.keystone.backend.materials import Document, Fault, Materials
+from moorage.keystone.backend.observe_mount import VOLUMES, decoded
+from moorage.keystone.backend.render import Projected, project, secret_names
 from moorage.keystone.service.types import KIND as KEYSTONE
 from moorage.kube.client import Client
 from moorage.kube.config import load_kubeconfig
@@ -57,6 +59,14 @@ class Scene:
         """Apply a backend; `fields` go into spec.domain."""
         return await self.client.create(BACKENDS, backend(name, domain, **fields))
 
+    async def oidc(self, name: str = KEY.name, **spec: Any) -> JsonObject:
+        """Apply an OIDC backend with one rule and one group; `spec` replaces its fields."""
+        return await self.client.create(BACKENDS, oidc(name, **spec))
+
+    async def edit(self, name: str = KEY.name, **spec: Any) -> None:
+        """Change fields of a spec; lists are replaced."""
+        await self.client.patch(BACKENDS, Key(NAMESPACE, name), {"spec": spec})
+
     async def stored(self, name: str = KEY.name) -> JsonObject | None:
         """The backend as the server has it, None when it is gone."""
         try:
@@ -83,21 +93,33 @@ class Scene:
 
     async def project(self, *backends: str) -> None:
         """Mount exactly these backends' files; the rollout is still to come. Twice is as once."""
-        files: dict[str, bytes] = {}
+        files: dict[str, dict[str, bytes]] = {"domains": {}, "federation-metadata": {}, "federation-mellon": {}}
         for name in backends:
-            obj = await self.client.get(BACKENDS, Key(NAMESPACE, name))
-            bind = decoded(await self.client.get(SECRETS, Key(NAMESPACE, "corp-ldap-bind")))
-            found = project(KIND.parse(obj), Materials({"corp-ldap-bind": bind}))
+            backend = KIND.parse(await self.client.get(BACKENDS, Key(NAMESPACE, name)))
+            found = project(backend, await self._materials(backend))
             assert isinstance(found, Projected), found
-            files |= found.files
-        bundle = Bundle("keystone-domains", files)
+            files[VOLUMES[backend.spec.type]] |= found.files
+        volumes = [await self._volume(name, content) for name, content in files.items() if content]
+        patch = {"spec": {"template": {"spec": {"volumes": volumes or None}}}}
+        await self.client.patch(DEPLOYMENTS, KEYSTONE_KEY, patch)
+
+    async def _materials(self, backend: Any) -> Materials:
+        """What both rooms make the files from."""
+        secrets = {}
+        for name in secret_names(backend):
+            with contextlib.suppress(NotFound):
+                secrets[name] = decoded(await self.client.get(SECRETS, Key(NAMESPACE, name)))
+        document = source_of(backend, secrets, datetime.now(UTC))
+        assert isinstance(document, Document | Fault | None), "what is fetched is no matter of these tests"
+        return Materials(secrets, "http://keystone.openstack.svc.cluster.local:5000", document)
+
+    async def _volume(self, name: str, files: Mapping[str, bytes]) -> JsonObject:
+        bundle = Bundle(f"keystone-{name}", files)
         body = {"kind": "Secret", "apiVersion": "v1", "metadata": {"name": bundle.name, "namespace": NAMESPACE}}
         data = {key: base64.b64encode(value).decode() for key, value in files.items()}
         with contextlib.suppress(AlreadyExists):
             await self.client.create(SECRETS, {**body, "data": data})
-        volumes = [{"name": "domains", "secret": {"secretName": bundle.name}}] if files else []
-        patch = {"spec": {"template": {"spec": {"volumes": volumes or None}}}}
-        await self.client.patch(DEPLOYMENTS, KEYSTONE_KEY, patch)
+        return {"name": name, "secret": {"secretName": bundle.name}}
 
     async def rolled_out(self, *, done: bool = True) -> None:
         """Say that every replica runs the template, or that one of the older still does."""
@@ -129,6 +151,33 @@ def backend(name: str, domain: str, **fields: Any) -> JsonObject:
     }
 
 
+ISSUER = "https://idp.example.org/realms/corp"
+RULES = [
+    {
+        "remote": [{"type": "HTTP_OIDC_ISS", "anyOneOf": [ISSUER]}, {"type": "HTTP_OIDC_PREFERRED_USERNAME"}],
+        "local": [{"user": {"name": "{0}"}, "group": {"name": "eng", "domain": {"name": "corp"}}}],
+    }
+]
+
+
+def oidc(name: str, **spec: Any) -> JsonObject:
+    """A backend whose provider is declared in full, so that nothing is fetched."""
+    endpoints = {item: f"{ISSUER}/{item}" for item in ("authorizationEndpoint", "tokenEndpoint", "jwksURI")}
+    secret = {"name": "client"}
+    provider = {"issuer": ISSUER, "clientID": "keystone", "clientSecretRef": secret, "endpoints": endpoints}
+    body = {
+        "keystoneRef": {"name": "keystone"},
+        "domain": {"name": "corp"},
+        "type": "OIDC",
+        "oidc": {**provider, "identityProviderName": "acme", **spec.pop("oidc", {})},
+        "mappings": RULES,
+        "groups": [{"name": "eng", "roleAssignments": [{"role": "member", "domain": True}]}],
+        **spec,
+    }
+    meta = {"name": name, "namespace": NAMESPACE}
+    return {"apiVersion": BACKENDS.api_version, "kind": BACKENDS.kind, "metadata": meta, "spec": body}
+
+
 def conditions(obj: JsonObject | None) -> dict[str, str]:
     """Condition type to `Status/Reason`."""
     found: Iterable[JsonObject] = ((obj or {}).get("status") or {}).get("conditions") or ()
@@ -157,6 +206,9 @@ async def _furnish(made: Scene) -> None:
     await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     await made.secret("keystone-admin", password="admin-password")
     await made.secret("corp-ldap-bind", username="cn=svc,dc=corp", password="bind-password")
+    await made.secret("client", clientSecret="client-secret")
+    for role in ("member", "reader"):
+        made.stub.federated.role(role)
     await _until_served(client)
     meta = {"name": "keystone", "namespace": NAMESPACE}
     await client.create(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,48 +12,23 @@ import pytest
 from tests.crashpoints import Fence, every_crash_point, passes
 
 from moorage.core.meta import JsonObject, Key
-from moorage.core.outcome import Done, Failed, Outcome, Waiting
-from moorage.keystone.backend import KIND, ROOM
+from moorage.core.outcome import Done, Failed, Waiting
+from moorage.keystone.backend import ROOM
 from moorage.keystone.backend.seen import domain_id_of
 from moorage.keystone.backend.types import FINALIZER
 from moorage.keystone.service.types import KIND as KEYSTONE
-from moorage.kube.resources import DEPLOYMENTS, SECRETS
+from moorage.kube.resources import SECRETS
 from moorage.runtime.room import Event
 from moorage.runtime.walk import Walk
-from moorage.runtime.world import World
 
 from .scene import BACKENDS, KEY, KEYSTONE_KEY, NAMESPACE, Scene, conditions, scene
+from .waiting import fresh, settle
 
 
 @pytest.fixture
 async def here(tmp_path: Path) -> AsyncIterator[Scene]:
     async with scene(tmp_path) as made:
         yield made
-
-
-async def until(check: Callable[[], Any]) -> None:
-    """Wait for the cache; a bound against hanging, not a measure."""
-    async with asyncio.timeout(30):
-        while not check():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
-
-
-async def fresh(here: Scene, world: World) -> None:
-    """Wait until the cache holds what the server holds."""
-    for rt in (BACKENDS, KEYSTONE.resource, DEPLOYMENTS, SECRETS):
-        listing = await here.client.list(rt)
-        wanted = {(i["metadata"]["name"], i["metadata"]["resourceVersion"]) for i in listing.items}
-        await until(
-            lambda rt=rt, wanted=wanted: (
-                wanted == {(i["metadata"]["name"], i["metadata"]["resourceVersion"]) for i in world.cache.list(rt)}
-            )
-        )
-
-
-async def settle(here: Scene, told: list[Event] | None = None) -> Outcome:
-    """What a process that just started makes of it."""
-    async with here.world() as world:
-        return await passes(ROOM, world, KEY, told=told)
 
 
 async def attached(here: Scene, **fields: Any) -> JsonObject:
@@ -399,28 +374,6 @@ async def test_no_secret_and_no_spec_is_written_anywhere(here: Scene) -> None:
     assert stored is not None
     assert "admin-password" not in f"{stored}{told}"
     assert "annotations" not in stored["metadata"]
-
-
-async def test_an_unsupported_type_is_told_and_left_alone(here: Scene) -> None:
-    """OIDC is declared by the CRD; this version says that it attaches LDAP only, and goes when told to."""
-    obj = await here.stored()
-    assert obj is None
-    oidc = {"issuer": "https://idp.example.org", "clientID": "keystone", "clientSecretRef": {"name": "x"}}
-    spec = {"keystoneRef": {"name": "keystone"}, "domain": {"name": "sso"}, "type": "OIDC", "oidc": oidc}
-    meta = {"name": KEY.name, "namespace": NAMESPACE}
-    await here.client.create(
-        BACKENDS, {"apiVersion": BACKENDS.api_version, "kind": KIND.kind, "metadata": meta, "spec": spec}
-    )
-    await settle(here)
-    assert conditions(await here.stored()) == {
-        "DomainReady": "False/UnsupportedType",
-        "ConfigProjected": "False/UnsupportedType",
-        "Ready": "False/NotAllReady",
-    }
-    await here.client.delete(BACKENDS, KEY)
-    await settle(here)
-    assert await here.stored() is None
-    assert here.stub.requests == []
 
 
 # --- many, and crashes

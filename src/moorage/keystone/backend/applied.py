@@ -43,7 +43,7 @@ def applied_after(seen: Seen, *, making: bool) -> Applied:
     record = _with_wanted(seen, seen.wanted_objects, objects) if making else stored
     wanted = seen.wanted_objects
     providers = [
-        item.model_copy(update={"protocols": _left(item, wanted, objects)})
+        item.model_copy(update={"protocols": _left(item, objects)})
         for item in record.identity_providers
         if item.name == wanted.provider or _exists(item, objects)
     ]
@@ -59,11 +59,9 @@ def _exists(item: AppliedProvider, objects: Objects) -> bool:
     return item.name in objects.providers or item.mapping in objects.mappings
 
 
-def _left(item: AppliedProvider, wanted: Wanted, objects: Objects) -> tuple[str, ...]:
-    """Protocols that are declared or still there."""
+def _left(item: AppliedProvider, objects: Objects) -> tuple[str, ...]:
+    """Protocols that are still there. They are recorded once they exist: until then their mapping proves whose they are."""
     keep = {protocol.id for protocol in objects.protocols.get(item.name, ())}
-    if item.name == wanted.provider:
-        keep.add(wanted.protocol)
     return tuple(id for id in item.protocols if id in keep)
 
 
@@ -77,7 +75,8 @@ def _with_wanted(seen: Seen, wanted: Wanted, objects: Objects) -> Applied:
     """The stored record with what is declared in it."""
     stored = applied_of(seen.backend)
     before = next((item for item in stored.identity_providers if item.name == wanted.provider), None)
-    protocols = tuple(dict.fromkeys((wanted.protocol, *(before.protocols if before else ()))))
+    there = [item.id for item in objects.protocols.get(wanted.provider, ()) if item.id == wanted.protocol]
+    protocols = tuple(dict.fromkeys((*there, *(before.protocols if before else ()))))
     provider = AppliedProvider(name=wanted.provider, mapping=wanted.mapping, protocols=protocols)
     others = tuple(item for item in stored.identity_providers if item.name != wanted.provider)
     declared = [group.name for group in wanted.groups]
@@ -122,7 +121,6 @@ def _names(record: Applied) -> set[tuple[str, ...]]:
     found: set[tuple[str, ...]] = set()
     for provider in record.identity_providers:
         found.add(("mapping", provider.name, provider.mapping))
-        found |= {("protocol", provider.name, id) for id in provider.protocols}
     for group in record.groups:
         found.add(("group", group.name))
         found |= {("grant", group.name, item.role_id, item.project_id or "") for item in group.grants}

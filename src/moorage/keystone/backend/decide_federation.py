@@ -19,13 +19,13 @@ from .owned import both, is_open, is_owned, is_settled, owned_providers, owns_ma
 from .rule import OBJECT_POLL, Answer, Rule, first_answer
 from .seen import DomainPlan, Seen
 from .seen_federation import (
-    OF_MAPPINGS,
     CloseProvider,
     CreateProtocol,
     CreateProvider,
     DeleteMapping,
     DeleteProtocol,
     DeleteProvider,
+    MappingPlan,
     OpenProvider,
     UpdateProtocol,
     UpdateProvider,
@@ -58,7 +58,7 @@ def _why_closed(seen: Seen) -> str:
 def objects_step_worked(seen: Seen) -> Answer:
     """A refused or unanswered write ends the pass; the queue tries again."""
     failed = seen.failure
-    if failed is None or isinstance(failed.plan, DomainPlan | OF_MAPPINGS):
+    if failed is None or isinstance(failed.plan, DomainPlan | MappingPlan):
         return None
     return Failed("IdentityAPIError", failed.message, keep=True)
 
@@ -173,9 +173,10 @@ def earlier_objects_are_deleted(seen: Seen) -> Answer:
         return None
     wanted = pair[0]
     record = recorded_provider(seen.backend, wanted.provider)
-    for id in record.protocols if record else ():
-        if id != wanted.protocol and pair[1].protocol(wanted.provider, id):
-            return DeleteProtocol(wanted.provider, id)
+    for item in pair[1].protocols.get(wanted.provider, ()):
+        ours = item.mapping_id == wanted.mapping or (record is not None and item.id in record.protocols)
+        if ours and item.id != wanted.protocol:
+            return DeleteProtocol(wanted.provider, item.id)
     return next((plan for provider in _earlier_names(seen) if (plan := teardown(seen, provider))), None)
 
 

@@ -14,7 +14,7 @@ from .applied import covers, revocable
 from .owned import both, foreign
 from .rule import OBJECT_POLL, Answer, Rule
 from .seen import Seen
-from .seen_federation import OF_MAPPINGS, CreateGroups, CreateMapping, GrantRoles, RevokeRoles, UpdateMapping, ids
+from .seen_federation import CreateGroups, CreateMapping, GrantRoles, MappingPlan, RevokeRoles, UpdateMapping, ids
 from .wanted import same_rules
 
 
@@ -35,7 +35,7 @@ def nothing_is_foreign(seen: Seen) -> Answer:
 def mappings_step_worked(seen: Seen) -> Answer:
     """A refused or unanswered write ends the pass; the queue tries again."""
     failed = seen.failure
-    if failed is None or not isinstance(failed.plan, OF_MAPPINGS):
+    if failed is None or not isinstance(failed.plan, MappingPlan):
         return None
     return Failed("IdentityAPIError", failed.message, keep=True)
 

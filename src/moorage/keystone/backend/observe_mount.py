@@ -54,7 +54,7 @@ def _twin_is_missing(backend: KeystoneIdentityBackend, deployment: JsonObject, t
 
 
 def _mount(world: World, backend: KeystoneIdentityBackend, wanted: Projection, deployment: JsonObject) -> Mount:
-    secret = _mounted_secret(deployment, VOLUMES[backend.spec.type])
+    secret = mounted_secret(deployment, VOLUMES[backend.spec.type])
     files = wanted.files if isinstance(wanted, Projected) else {}
     signs = _signs(backend)
     data = data_of(world, backend.metadata.namespace, secret, {*signs, *files}) if secret else {}
@@ -70,7 +70,8 @@ def _signs(backend: KeystoneIdentityBackend) -> tuple[str, ...]:
     return tuple(data_key(backend, name) for name in ("provider", "client", "conf", "idp-metadata.xml", "digest"))
 
 
-def _mounted_secret(deployment: JsonObject, volume: str) -> str:
+def mounted_secret(deployment: JsonObject, volume: str) -> str:
+    """Name of the Secret behind a volume of the template, "" when there is none."""
     for item in deployment["spec"]["template"]["spec"].get("volumes") or ():
         if item["name"] == volume:
             return str((item.get("secret") or {}).get("secretName", ""))

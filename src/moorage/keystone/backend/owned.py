@@ -75,7 +75,7 @@ def foreign(seen: Seen) -> str:
 
 def _owns_protocol(seen: Seen, wanted: Wanted, protocol: Protocol) -> bool:
     record = recorded_provider(seen.backend, wanted.provider)
-    known = record is not None and protocol.id in record.protocols and is_open(seen)
+    known = record is not None and protocol.id in record.protocols
     return protocol.mapping_id == wanted.mapping or known or adopts_objects(seen.backend)
 
 

@@ -52,8 +52,9 @@ class Looks:
         return kept[2], kept[3]
 
     def keep(self, seen: Seen, now: datetime) -> None:
-        """Keep a look that answered everything; its age counts from now."""
-        if isinstance(seen.lookup, Lookup) and seen.found and seen.objects and not seen.terminating:
+        """Keep a look that answered everything; its age counts from now. What is waited for is looked at anew."""
+        waiting = seen.found is None and (seen.adopts or (isinstance(seen.lookup, Lookup) and seen.lookup.named))
+        if isinstance(seen.lookup, Lookup) and seen.objects and not waiting and not seen.terminating:
             self._kept[seen.backend.key] = (mark_of(seen), now, seen.lookup, seen.objects)
 
     def note(self, seen: Seen) -> None:

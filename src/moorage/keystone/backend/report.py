@@ -217,7 +217,8 @@ def _applied(seen: Seen) -> JsonObject:
     settled = first_answer(DOMAIN_RULES, seen) is None
     making = settled and bool(seen.wanted_objects.rules) and not foreign(seen) and not seen.objects.taken_by
     record = applied_after(seen, making=making)
-    return {"applied": record.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True) or None}
+    kept = record.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return {"applied": kept if any(kept.values()) else None}
 
 
 # --- events

@@ -204,24 +204,20 @@ class RevokeRoles:
     grants: tuple[tuple[Grant, str], ...]
 
 
+MappingPlan: TypeAlias = CreateMapping | UpdateMapping | CreateGroups | GrantRoles | RevokeRoles
+"""Plans whose failure is told by MappingsReady; of the others FederationObjectsReady tells."""
 ObjectPlan: TypeAlias = (
     CreateProvider
     | UpdateProvider
     | CloseProvider
     | OpenProvider
     | DeleteProvider
-    | CreateMapping
-    | UpdateMapping
     | DeleteMapping
     | CreateProtocol
     | UpdateProtocol
     | DeleteProtocol
-    | CreateGroups
-    | GrantRoles
-    | RevokeRoles
+    | MappingPlan
 )
-OF_MAPPINGS = (CreateMapping, UpdateMapping, CreateGroups, GrantRoles, RevokeRoles)
-"""Plans whose failure is told by MappingsReady; of the others FederationObjectsReady tells."""
 
 
 def ids(grants: Iterable[Grant]) -> frozenset[Grant]:

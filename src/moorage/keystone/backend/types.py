@@ -248,7 +248,9 @@ class MetadataStatus(Model):
     valid_until: str | None = field(
         None, doc="When it, or its last signing certificate, ends; absent when it does not say.", format="date-time"
     )
-    stale: bool = field(False, doc="Whether a newer fetch failed, so that the last good one is in use.", default_in_schema=False)
+    stale: bool = field(
+        False, doc="Whether a newer fetch failed, so that the last good one is in use.", default_in_schema=False
+    )
 
 
 class ServiceProviderStatus(Model):
