@@ -68,6 +68,10 @@ class _Entry:
     due: datetime | None = None
     running: asyncio.Task[None] | None = None
 
+    @property
+    def is_idle(self) -> bool:
+        return self.running is None or self.running.done()
+
     def answer(self, now: datetime) -> Document | Fault:
         if self.good is None:
             return self.failure or Fault("MetadataUnavailable", f"{self.source.url} has not been fetched yet")
@@ -107,10 +111,11 @@ class Memory:
         """
         now = world.now()
         entry = self._entry(keys[0], source, last_good, now)
-        if entry.running is None and (entry.due is None or entry.due <= now):
-            entry.running = asyncio.create_task(self._refresh(world, keys, entry), name=f"metadata-{keys[0]}")
-        elif entry.running is None:
-            _wake(world, keys, _next(entry, now))
+        if entry.is_idle:
+            if entry.due is None or entry.due <= now:
+                entry.running = asyncio.create_task(self._refresh(world, keys, entry), name=f"metadata-{keys[0]}")
+            else:
+                _wake(world, keys, _next(entry, now))
         return entry.answer(now)
 
     def _entry(self, key: Key, source: Source, last_good: bytes | None, now: datetime) -> _Entry:
@@ -135,7 +140,6 @@ class Memory:
             entry.failure = found
             entry.due = now + timedelta(seconds=RETRY.delay(entry.failures, self._chance()))
             entry.failures += 1
-        entry.running = None
         if _differs(before, entry.answer(now)):
             _wake(world, keys, 0.0)
         else:
@@ -159,6 +163,9 @@ class Memory:
             return Fault("MetadataUnavailable", f"{error}{HINT}")
         except UnusableRoots as error:
             return Fault("CABundleUnavailable", f"the CA bundle for {source.url} cannot be used: {error}")
+        except Exception:  # noqa: BLE001  a bug must neither end the fetching of a document nor stay unseen
+            _log.exception("bug in a fetch", url=source.url)
+            return Fault("MetadataUnavailable", f"{FetchFailed(source.url)}{HINT}")
         found = source.read(content, world.now())
         if isinstance(found, Fault):
             _log.warning("metadata refused", url=source.url, reason=found.reason, why=found.message)
@@ -170,8 +177,13 @@ class Memory:
         found = self._flights.get(key)
         if found is None:
             found = self._flights[key] = asyncio.create_task(self._fetch(http, source), name="metadata-fetch")
-            found.add_done_callback(lambda _: self._flights.pop(key, None))
+            found.add_done_callback(lambda flight: self._landed(key, flight))
         return found
+
+    def _landed(self, key: tuple[str, bytes | None], flight: asyncio.Task[bytes]) -> None:
+        self._flights.pop(key, None)
+        if not flight.cancelled():
+            flight.exception()  # seen, also when nobody waits for it any more
 
     async def _fetch(self, http: Sessions, source: Source) -> bytes:
         async with self._gate:
