@@ -19,7 +19,7 @@ from tests.e2e.cloud import BACKEND, KEYSTONE, Cloud, holds
 from tests.e2e.databases.site import QUICK, load
 from tests.e2e.one_machine.machine import Machine, command_line
 
-from moorage.core.meta import JsonObject
+from moorage.core.meta import JsonObject, is_terminating
 from moorage.kube import resources
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
@@ -100,7 +100,9 @@ async def test_attach_and_detach_never_fail_a_login_of_the_administrator(keyston
         assert await asked(keystone, AUTH.format("acme"), Accept="application/json") == 403
         await keystone.client.delete(BACKEND, keystone.key("beta"))
         await keystone.gone(BACKEND, "beta")
-        await keystone.until(KEYSTONE, "keystone", holds("IdentityBackendsReady", "True", "IdentityBackendsNotRequired"))
+        await keystone.until(
+            KEYSTONE, "keystone", holds("IdentityBackendsReady", "True", "IdentityBackendsNotRequired")
+        )
         assert await containers(keystone) == ["keystone"]
         before = logins.total
         await logins.reaches(1)
@@ -116,17 +118,28 @@ async def test_a_killed_sidecar_comes_back(up: Machine, keystone: Cloud) -> None
     """Its container is started again; Keystone's is not touched; the API answers again by itself."""
     await keystone.apply([backend("acme")])
     await projected(keystone, "acme")
-    (pod,) = (await keystone.client.list(resources.PODS, keystone.namespace, labels="app.kubernetes.io/component=api")).items
-    masters = [pid for pid, words in processes().items() if words.startswith("apache2 -DFOREGROUND") and inside(pid, up)]
+    found = await keystone.client.list(resources.PODS, keystone.namespace, labels="app.kubernetes.io/component=api")
+    (pod,) = [item for item in found.items if not is_terminating(item)]
+    masters = [
+        pid for pid, words in processes().items() if words.startswith("apache2 -DFOREGROUND") and inside(pid, up)
+    ]
     assert masters
     restarted = asyncio.create_task(
-        keystone.until(resources.PODS, pod["metadata"]["name"], lambda obj: restarts(obj).get("federation-proxy", 0) > 0)
+        keystone.until(
+            resources.PODS,
+            pod["metadata"]["name"],
+            lambda obj: restarts(obj).get("federation-proxy", 0) > 0 and is_ready(obj),
+        )
     )
     kill(masters)
-    found = await restarted
-    assert restarts(found)["keystone"] == 0
+    assert restarts(await restarted)["keystone"] == 0
     await projected(keystone, "acme")
     assert await asked(keystone, AUTH.format("acme"), Accept="application/json") == 401
+
+
+def is_ready(pod: JsonObject) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
 
 
 def restarts(pod: JsonObject) -> dict[str, int]:
