@@ -430,3 +430,24 @@ async def test_a_taken_port_is_an_error_and_not_an_exit(client: Client) -> None:
     with pytest.raises(EnvironmentError_, match="cannot listen"):
         await Operator([ROOM], client, taken).run(asyncio.Event())
     await listener.stop()
+
+
+async def test_something_besides_the_api_server_wakes_a_key(client: Client) -> None:
+    """A room that looks elsewhere in the background says which object is to be looked at, now or later."""
+    passes: list[Key] = []
+
+    async def counted(world: Any, key: Key) -> Any:
+        passes.append(key)
+        return await ROOM.observe(world, key)
+
+    async with operating(client, [replace(ROOM, observe=counted)]) as operator:
+        operator.world.wake(CONFIG_MAPS, Key("default", "nobody-works-on-this"))
+        operator.world.wake(WIDGETS, Key("default", "gone"))
+        operator.world.wake(WIDGETS, Key("default", "later"), 3600.0)
+        await client.create(WIDGETS, widget("w"))
+        await until(lambda: ready(client, "w"))
+        await until(lambda: operator.controllers[ROOM.name].queue.working() == {})
+        before = len(passes)
+        operator.world.counting(lambda: None).wake(WIDGETS, Key("default", "w"))
+        await until(lambda: len(passes) > before)
+    operator.world.wake(WIDGETS, Key("default", "w"))

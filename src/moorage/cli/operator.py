@@ -41,7 +41,7 @@ class RunOptions:
     health_bind: str
     workers: int
     resync: str
-    federation_metadata_allow_cidrs: str
+    allowed: tuple[Network, ...]
     kubeconfig: str | None
     context: str | None
 
@@ -91,7 +91,6 @@ def _options(options: RunOptions, client: Client) -> Options:
         resync = parse_duration(options.resync)
     except ValueError as error:
         raise InputError("--resync", str(error)) from error
-    allowed = allowed_networks(options.federation_metadata_allow_cidrs)
     namespace = os.environ.get("POD_NAMESPACE") or NAMESPACE
     host = urlsplit(options.webhook_url or "").hostname
     place = Place(namespace=namespace, extra_names=(host,) if host else ())
@@ -104,7 +103,7 @@ def _options(options: RunOptions, client: Client) -> Options:
         metrics_bind=options.metrics_bind,
         admissions=ADMISSIONS,
         webhooks=serving,
-        allowed=allowed,
+        allowed=options.allowed,
     )
 
 

@@ -36,7 +36,7 @@ def command(
 
     Example:  moorage run --no-webhooks --kubeconfig ~/.kube/config
     """
-    from moorage.cli.operator import RunOptions, run_operator
+    from moorage.cli.operator import RunOptions, allowed_networks, run_operator
 
     run_operator(
         RunOptions(
@@ -50,7 +50,7 @@ def command(
             health_bind=health_bind,
             workers=workers,
             resync=resync,
-            federation_metadata_allow_cidrs=federation_metadata_allow_cidrs,
+            allowed=allowed_networks(federation_metadata_allow_cidrs),
             kubeconfig=kubeconfig,
             context=context,
         )
