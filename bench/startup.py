@@ -1,17 +1,22 @@
-"""Wall time of `moorage --help` and of `moorage lint` on one file, as a person meets them: whole processes, warm files."""
+"""Wall time of `moorage --help` and of `moorage lint` on one file, as a person meets them: whole processes, warm files; and the CPU time
+of `moorage lint` on the corpus of 44."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+from tests.conformance.test_corpus import corpus
+
 from bench import children
 from bench.plan import Plan
 from bench.table import Row, spread
 
+CORPUS_AIM = 1000
 FILE = Path(__file__).parents[1] / "examples" / "keystone-ldap" / "30-backend.yaml"
 BARE = (sys.executable, "-c", "pass")
 COMMANDS = {
@@ -46,7 +51,23 @@ def measure(plan: Plan) -> list[Row]:
                 raw,
             )
         )
-    return rows
+    return [*rows, _corpus_row(plan, environment)]
+
+
+def _corpus_row(plan: Plan, environment: dict[str, str]) -> Row:
+    """All 44 files of the corpus in one call: three are admitted, so the command ends with 1."""
+    folder = plan.folder / "corpus"
+    folder.mkdir()
+    for _, _, obj in corpus():
+        (folder / f"{len(list(folder.iterdir())):02}.json").write_text(json.dumps(obj))
+    command = (sys.executable, "-m", "moorage.cli", "lint", str(folder))
+    runs = [_timed(command, environment, ends=1) for _ in range(3 * plan.repetitions)]
+    wall, cpu = (spread([run[at] for run in runs], "ms") for at in (0, 1))
+    result = f"{wall} wall, {cpu} CPU"
+    return Row(
+        "moorage lint of the corpus of 44, median CPU", str(cpu), "", result, f"< {CORPUS_AIM} ms",
+        cpu.median < CORPUS_AIM, {"wall": wall, "CPU": cpu},
+    )  # fmt: skip
 
 
 def _environment(folder: Path) -> dict[str, str]:
@@ -55,13 +76,13 @@ def _environment(folder: Path) -> dict[str, str]:
     return kept | {"PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
 
 
-def _timed(command: tuple[str, ...], environment: dict[str, str]) -> tuple[float, float]:
-    """Wall and CPU milliseconds of one run."""
+def _timed(command: tuple[str, ...], environment: dict[str, str], ends: int = 0) -> tuple[float, float]:
+    """Wall and CPU milliseconds of one run, which ends with this code."""
     began = time.perf_counter()
     child = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(child.pid, 0)
     wall = time.perf_counter() - began
     child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
+    if child.returncode != ends:
         raise RuntimeError(f"{' '.join(command)} ended with {child.returncode}")
     return wall * 1000, (used.ru_utime + used.ru_stime) * 1000

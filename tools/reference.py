@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -100,9 +100,19 @@ def _commands() -> Iterator[str]:
     runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1"})
     yield "# Commands\n"
     yield "```\n" + runner.invoke(app, ["--help"], prog_name="moorage").output.rstrip() + "\n```\n"
-    for name in COMMANDS:
-        text = runner.invoke(app, [name, "--help"], prog_name="moorage").output.rstrip()
-        yield f"## moorage {name}\n\n```\n{text}\n```\n"
+    for words in _calls(app, COMMANDS):
+        text = runner.invoke(app, [*words, "--help"], prog_name="moorage").output.rstrip()
+        yield f"## moorage {' '.join(words)}\n\n```\n{text}\n```\n"
+
+
+def _calls(app: Any, names: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """Every command as the words that call it; a group is its commands."""
+    groups = {group.name: group.typer_instance for group in app.registered_groups}
+    for name in names:
+        if name in groups:
+            yield from ((name, str(command.name)) for command in groups[name].registered_commands)
+        else:
+            yield (name,)
 
 
 def _metrics() -> Iterator[str]:
