@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import json
+import string
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from oslo_config import cfg
 from tests.keystone.service import given
 
 from moorage.keystone.service.catalogue import unknown_options
-from moorage.keystone.service.conf import ConfigFault, Facts, config_files, overridden, owned, sections
+from moorage.keystone.service.conf import ConfigFault, Facts, FederationFacts, config_files, overridden, owned, sections
 
 _line = st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF, exclude_categories=("Cc", "Cs")), max_size=40)
 
@@ -92,6 +93,48 @@ def test_domain_options_come_and_go() -> None:
     """Only a projected LDAP domain switches domain drivers on."""
     assert "domain_config_dir" not in sections(given.keystone(), Facts())["identity"]
     assert sections(given.keystone(), Facts(domains=True))["identity"]["domain_config_dir"] == "/etc/keystone/domains"
+
+
+FEDERATED = Facts(
+    federation=FederationFacts({"openid": "HTTP_OIDC_ISS", "saml2": "HTTP_MELLON_IDP", "plugged": "HTTP_X"})
+)
+
+
+@pytest.mark.case("B28")
+def test_federation_options_come_and_go(tmp_path: Path) -> None:
+    """All of Keystone's own methods and those that it knows of the protocols, a section for each, the page that hands a token over."""
+    keystone = given.keystone({})
+    names = {"auth": ["methods"], "federation": ["sso_callback_template"]}
+    names |= {section: ["remote_id_attribute"] for section in ("openid", "saml2", "plugged")}
+    files = config_files(keystone, FEDERATED)
+    conf = read(tmp_path / "conf", files, names)
+    assert conf.auth.methods == "external,password,token,oauth1,mapped,application_credential,openid,saml2"
+    assert (conf.openid.remote_id_attribute, conf.saml2.remote_id_attribute) == ("HTTP_OIDC_ISS", "HTTP_MELLON_IDP")
+    assert conf.federation.sso_callback_template.removeprefix("/etc/keystone/keystone.conf.d/") in files
+    assert set(config_files(keystone, Facts())) | {"sso_callback_template.html"} == set(files)
+    assert not {"auth", "federation"} & set(sections(keystone, Facts()))
+
+
+def test_the_callback_page_is_filled_in_as_keystone_does() -> None:
+    """By string.Template with host and token; nothing else in it is one."""
+    page = config_files(given.keystone({}), FEDERATED)["sso_callback_template.html"].decode()
+    filled = string.Template(page).substitute(host="https://dash.example.org/auth/websso/", token="gAAA")
+    assert 'action="https://dash.example.org/auth/websso/"' in filled
+    assert '<input type="hidden" name="token" value="gAAA">' in filled
+
+
+@pytest.mark.case("B27")
+def test_a_trusted_dashboard_is_written_as_keystone_compares_it() -> None:
+    """One line each, the host in lower case, path and final slash as they are."""
+    trusted = ["https://Dash.Example.org/auth/websso/", "https://dash.example.org/Auth"]
+    text = config_files(given.keystone({"federation": {"trustedDashboards": trusted}}), Facts())[
+        "keystone.conf"
+    ].decode()
+    lines = [line for line in text.splitlines() if line.startswith("trusted_dashboard")]
+    assert lines == [
+        "trusted_dashboard = https://dash.example.org/auth/websso/",
+        "trusted_dashboard = https://dash.example.org/Auth",
+    ]
 
 
 def test_overrides_are_named() -> None:

@@ -39,6 +39,7 @@ class Stand(Site):
 
     echo: Echo = field(kw_only=True)
     found: Federation = field(kw_only=True)
+    log: Path = field(kw_only=True)
 
 
 def projected(idp: FakeIdp, base: str) -> Federation:
@@ -71,7 +72,7 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
         )
         stack.enter_context(gateway(folder / "gateway", authority, [proxy.url], host=GATEWAY, port=port))
         trust = ssl.create_default_context(cadata=authority.pem.decode())
-        yield Stand(base, "", idp, trust, "", origin=DASHBOARD, echo=backend, found=found)
+        yield Stand(base, "", idp, trust, "", origin=DASHBOARD, echo=backend, found=found, log=proxy.process.log)
 
 
 def forged() -> dict[str, str]:
@@ -82,9 +83,11 @@ def forged() -> dict[str, str]:
     return {name.title(): "forged" for name in spelled}
 
 
-def direct(path: str, headers: dict[str, str] | None = None, method: str = "GET") -> tuple[int, dict[str, str], str]:
+def direct(
+    path: str, headers: dict[str, str] | None = None, method: str = "GET", *, address: str = SIDECAR
+) -> tuple[int, dict[str, str], str]:
     """One request to the sidecar itself, path and headers as they are."""
-    connection = http.client.HTTPConnection(SIDECAR, 5050, timeout=60)
+    connection = http.client.HTTPConnection(address, 5050, timeout=60)
     try:
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         for name, value in (headers or {}).items():
@@ -314,6 +317,33 @@ async def test_started_logins_leave_few_cookies(stand: Stand) -> None:
     for _ in range(12):
         await person.open(stand.websso(ACME))
     assert len(person.cookies("mod_auth_openidc_state")) <= 7
+
+
+@pytest.mark.case("K22")
+def test_a_sidecar_that_does_not_answer_saml_never_asks_keystone_about_it(stand: Stand, tmp_path: Path) -> None:
+    """It hands the protected paths on to the one that does; here nobody has that name, so nobody is let in. Everything else it serves."""
+    address = "127.0.55.51"
+    files = {f"{CONFIG}/{name}": content for name, content in placed(stand.found.files, stand.found.mounts).items()}
+    with sidecar(tmp_path, files, stand.echo.path, address=address):
+        before = len(stand.echo.seen)
+        for trick in TRICKS.values():
+            for path in (*protected(CORP, "mapped"), "/v3/auth/OS-FEDERATION/websso/mapped"):
+                assert direct(trick(path), {"Host": "x", **forged()}, address=address)[0] in (403, 500, 502, 503), path
+        assert len(stand.echo.seen) == before
+        assert direct("/v3", {"Host": "x"}, address=address)[0] == 200
+        assert direct(protected(ACME, "openid")[1], {"Host": "x", "Accept": "text/html"}, address=address)[0] == 302
+
+
+@pytest.mark.case("P2", "K21")
+async def test_neither_tokens_nor_secrets_are_logged(stand: Stand) -> None:
+    """A refused and an accepted bearer token, the client secret, the passphrase."""
+    tokens = [stand.idp.token(ACME, "alice", client) for client in ("cli", "other")]
+    for token in tokens:
+        await stand.bearer(token)
+    said = stand.log.read_text(errors="replace")
+    assert not any(part in said for token in tokens for part in token.split(".")[1:])
+    assert "keystone-secret" not in said
+    assert "p${PATH}" not in said
 
 
 @pytest.mark.case("P2")

@@ -1,18 +1,18 @@
 """Backends of one Keystone that cannot stand beside each other.
 
 Enters: the backends that name a Keystone and are not being deleted. Leaves: for each that collides the reason. None of a colliding set is
-projected: which of them was meant, nobody can tell. Admission refuses most of it; this holds for what bypassed it.
+projected: which of them was meant, nobody can tell. Admission refuses that; this holds for what bypassed it. Of settings that the one sidecar
+has once, and that admission only warns about, the oldest backend's count: who came later and differs waits, and harms nobody.
 Source: spec/keystone.md 4.5, 7 (C8, C9); seed 000, webhook rules; cases B13, B28.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from moorage.keystone.backend.federation import issuer_basename, provider_name
-from moorage.keystone.backend.types import KeystoneIdentityBackend
 
 from .seen import Attached
 
@@ -55,16 +55,22 @@ def _claims(item: Attached) -> Iterator[Claim]:
         yield "the one place of a SAML backend", ""
 
 
-_UNIFORM: Final[Mapping[str, Callable[[KeystoneIdentityBackend], str]]] = {
-    "remoteIDAttribute": lambda backend: backend.spec.oidc.remote_id_attribute if backend.spec.oidc else "",
-    "sessionType": lambda backend: backend.spec.oidc.session_type if backend.spec.oidc else "",
-    "stateInputHeaders": lambda backend: backend.spec.oidc.state_input_headers if backend.spec.oidc else "",
-}
-"""What the sidecar or keystone.conf has once for all OIDC backends."""
-
-
 def _unlike(items: Sequence[Attached]) -> Iterator[tuple[str, str]]:
-    providers = [item for item in items if item.backend.spec.oidc is not None]
-    for name, value in _UNIFORM.items():
-        if len({value(item.backend) for item in providers}) > 1:
-            yield from ((item.name, f"{name} differs among the OIDC backends of this Keystone") for item in providers)
+    providers = [(item, item.backend.spec.oidc) for item in items if item.backend.spec.oidc is not None]
+    if len({oidc.remote_id_attribute for _, oidc in providers}) > 1:
+        yield from (
+            (item.name, "remoteIDAttribute differs among the OIDC backends of this Keystone") for item, _ in providers
+        )
+    if not providers:
+        return
+    first, settled = min(providers, key=lambda pair: (pair[0].backend.metadata.creation_timestamp or "", pair[0].name))
+    for item, oidc in providers:
+        for name, value, counts in (
+            ("sessionType", oidc.session_type, settled.session_type),
+            ("stateInputHeaders", oidc.state_input_headers, settled.state_input_headers),
+        ):
+            if value != counts:
+                yield (
+                    item.name,
+                    f"{name} is one for all OIDC backends of a Keystone, and {first.name}, the oldest, has {counts}",
+                )

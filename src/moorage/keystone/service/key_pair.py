@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from cryptography import x509
@@ -69,19 +70,25 @@ def read_pair(data: Mapping[str, bytes]) -> Pair | str:
     for name in (CERTIFICATE, KEY):
         if not data.get(name):
             return f"{name} is missing or empty"
+    return _pair(data[CERTIFICATE], data[KEY])
+
+
+@lru_cache(maxsize=64)
+def _pair(certificate: bytes, key: bytes) -> Pair | str:
+    """Reading an RSA key costs a tenth of a second, since it is proven to be one; passes read the same pair again and again."""
     try:
-        certificate = x509.load_pem_x509_certificates(data[CERTIFICATE])[0]
+        found = x509.load_pem_x509_certificates(certificate)[0]
     except ValueError:
         return f"{CERTIFICATE} is no PEM certificate"
     try:
-        key = load_pem_private_key(data[KEY], None)
+        private = load_pem_private_key(key, None)
     except (ValueError, TypeError):
         return f"{KEY} is no unencrypted PEM private key"
-    if not isinstance(key, rsa.RSAPrivateKey):
+    if not isinstance(private, rsa.RSAPrivateKey):
         return f"{KEY} is no RSA key"
-    if _public(key.public_key()) != _public(certificate.public_key()):
+    if _public(private.public_key()) != _public(found.public_key()):
         return f"{KEY} does not belong to {CERTIFICATE}"
-    return Pair(data[CERTIFICATE], data[KEY])
+    return Pair(certificate, key)
 
 
 def _public(key: object) -> bytes:
