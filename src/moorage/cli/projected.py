@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from moorage.kube.client import Client
 
 _SECRETIVE = ("password", "connection")
+_SECRET_DIRECTIVES = ("OIDCCryptoPassphrase", "OIDCOAuthClientSecret")
+_SECRET_FILES = (".client", ".digest", "sp-key.pem")
 _KEY = secrets.token_bytes(32)
 """Random for each run: a digest in a log of CI cannot be tried against a dictionary."""
 
@@ -56,18 +58,24 @@ async def rendered(client: Client, objects: Sequence[JsonObject]) -> dict[str, s
             for item in (await client.list(resource, namespace)).items:
                 given.setdefault((resource.kind, _where(item)), {**item, "kind": resource.kind})
     result = render(mine, given.values())
-    return {"/".join(name): concealed(data.decode(errors="replace")) for name, data in result.files.items()}
+    return {"/".join(name): concealed(data.decode(errors="replace"), name[-1]) for name, data in result.files.items()}
 
 
 def _where(obj: JsonObject) -> Key:
     return Key(obj["metadata"].get("namespace") or "default", obj["metadata"]["name"])
 
 
-def concealed(text: str) -> str:
-    """A configuration file whose secret values are digests."""
+def concealed(text: str, name: str = "") -> str:
+    """A file of this name whose secret values are digests; of one that is secret as a whole only that it changed is seen."""
+    if name.endswith(_SECRET_FILES):
+        return f"<digest {digest(text)}>\n"
     lines = []
     for line in text.splitlines():
-        name, equal, value = line.partition(" = ")
-        secret = equal and name.rpartition("_")[2] in _SECRETIVE
-        lines.append(f"{name} = <digest {digest(value)}>" if secret else line)
+        key, equal, value = line.partition(" = ")
+        word, _, argument = line.strip().partition(" ")
+        if equal and key.rpartition("_")[2] in _SECRETIVE:
+            line = f"{key} = <digest {digest(value)}>"
+        elif word in _SECRET_DIRECTIVES:
+            line = f"{word} <digest {digest(argument)}>"
+        lines.append(line)
     return "\n".join(lines) + "\n"

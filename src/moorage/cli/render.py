@@ -21,7 +21,7 @@ def command(
         typer.Option(
             "--document",
             metavar="URL=FILE",
-            help="A file that stands for a document the operator would fetch; LDAP backends fetch none.",
+            help="A file that stands for a document that the operator would fetch from this URL.",
         ),
     ] = None,
     output: OutputOption = Output.text,
@@ -40,12 +40,12 @@ def command(
     from moorage.runtime.install import to_yaml
     from moorage.runtime.offline import lint
 
-    documents(document or ())
+    fetched = documents(document or ())
     found = lint([(m.file, m.document, m.object) for m in manifests.read(paths)], (), ADMISSIONS)
     refused = [finding for finding in found.findings if finding.severity == "error"]
     for finding in refused:
         typer.echo(f"{finding.kind} {finding.namespace}/{finding.name}: refused: {finding.message}", err=True)
-    rendered = render(found.admitted, found.others)
+    rendered = render(found.admitted, found.others, fetched)
     for child in rendered.children:
         meta = child["metadata"]
         _write(out, (meta["namespace"], child["kind"].lower(), f"{meta['name']}.yaml"), to_yaml([child]).encode())

@@ -68,8 +68,7 @@ def exported(seen: Seen) -> Met | Plan | Waiting:
 def _export(seen: Seen, live: JsonObject | None) -> Plan:
     wanted = seen.wanted.federation.sp
     assert wanted is not None
-    data = {"sp-metadata.xml": wanted.document.decode(), "entityID": wanted.entity_id}
-    ensure = Ensure(SECRET, manifests.secret(seen.keystone, METADATA_SECRET[1:], data))
+    ensure = Ensure(SECRET, manifests.sp_metadata(seen.keystone, wanted))
     before = ((data_of(live) or {}).get("entityID") or b"").decode(errors="replace")
     if before in ("", wanted.entity_id):
         return Plan("SPMetadata", (ensure,))

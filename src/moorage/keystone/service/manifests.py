@@ -16,6 +16,7 @@ from moorage.core.meta import JsonObject, Ref, owner_reference
 
 from . import federated_pods, pods
 from .key_pair import CERTIFICATE, KEY, Pair
+from .sp_metadata import SpMetadata
 from .types import KIND, Keystone
 
 GATE: Final = "cobaltcore.c5c3.io/pod-spec-hash"
@@ -75,6 +76,13 @@ def key_pair(keystone: Keystone, suffix: str, pair: Pair) -> JsonObject:
     """A Secret `<ks>-<suffix>` of type kubernetes.io/tls with this pair."""
     data = {CERTIFICATE: pair.certificate.decode(), KEY: pair.key.decode()}
     return {**secret(keystone, suffix, data), "type": "kubernetes.io/tls"}
+
+
+def sp_metadata(keystone: Keystone, found: SpMetadata) -> JsonObject:
+    """The Secret `<ks>-saml-sp-metadata`: what a person registers at the identity provider."""
+    return secret(
+        keystone, "saml-sp-metadata", {"sp-metadata.xml": found.document.decode(), "entityID": found.entity_id}
+    )
 
 
 def volume_claim(keystone: Keystone) -> JsonObject:
