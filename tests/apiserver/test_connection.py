@@ -214,11 +214,12 @@ async def test_the_absolute_form_is_read(house: House) -> None:
     ("sent", "status"),
     [
         (b"nonsense\r\n\r\n", 400),
+        (b"BREW / HTTP/1.1\r\n\r\n", 405),
         (b"GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nX: " + b"y" * 70_000, 431),
     ],
-    ids=["no HTTP", "two lengths", "no length", "endless header"],
+    ids=["no HTTP", "no such method", "two lengths", "no length", "endless header"],
 )
 async def test_what_is_no_request_ends_the_connection(house: House, sent: bytes, status: int) -> None:
     """The refusal says so, the application is not asked."""

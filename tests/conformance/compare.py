@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ ABSENT = "<absent>"
 
 @dataclass(frozen=True)
 class Difference:
-    """One point at which the servers disagree; `accepted` holds the agreed reason or is empty."""
+    """One point at which the servers disagree; `accepted` holds the agreed reason or is empty, `entry` its place in accepted.yaml."""
 
     area: str
     case: str
@@ -32,6 +32,7 @@ class Difference:
     real: str
     ours: str
     accepted: str = ""
+    entry: int = -1
 
 
 def _leaves(real: Any, ours: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
@@ -39,10 +40,18 @@ def _leaves(real: Any, ours: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
         for key in sorted({*real, *ours}, key=str):
             yield from _leaves(real.get(key, ABSENT), ours.get(key, ABSENT), f"{path}.{key}" if path else str(key))
     elif isinstance(real, list) and isinstance(ours, list) and len(real) == len(ours):
+        if path.endswith(
+            "managedFields"
+        ):  # ordered by time: two entries change places where a second ends between them
+            real, ours = sorted(real, key=_writer), sorted(ours, key=_writer)
         for index, (one, other) in enumerate(zip(real, ours, strict=True)):
             yield from _leaves(one, other, f"{path}[{index}]")
     elif real != ours or type(real) is not type(ours):
         yield path, real, ours
+
+
+def _writer(entry: Mapping[str, Any]) -> list[str]:
+    return [str(entry.get(name, "")) for name in ("operation", "manager", "subresource", "apiVersion")]
 
 
 def _show(value: Any) -> str:
@@ -85,6 +94,12 @@ def agreements() -> list[Mapping[str, str]]:
     return list(yaml.safe_load(ACCEPTED.read_text()) or [])
 
 
+def unused(found: Sequence[Difference]) -> list[str]:
+    """The entries that none of these differences needs, by what they say."""
+    needed = {difference.entry for difference in found}
+    return [f"{e['where']} | {e['facet']} | {e['because']}" for at, e in enumerate(agreements()) if at not in needed]
+
+
 _AGREED: list[Mapping[str, str]] = []
 
 
@@ -92,11 +107,11 @@ def _judged(difference: Difference) -> Difference:
     if not _AGREED:
         _AGREED.extend(agreements())
     where = f"{difference.area}/{difference.case}/{difference.step}"
-    for entry in _AGREED:
+    for place, entry in enumerate(_AGREED):
         seen = ((where, entry["where"]), (difference.facet, entry["facet"]))
         more = ((difference.real, entry.get("real", "*")), (difference.ours, entry.get("ours", "*")))
         if all(_like(text, pattern) for text, pattern in (*seen, *more)):
-            return Difference(**(asdict(difference) | {"accepted": entry["because"]}))
+            return replace(difference, accepted=entry["because"], entry=place)
     return difference
 
 

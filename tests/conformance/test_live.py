@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import pytest
 from tests.conformance.compare import Difference, compare, record
-from tests.conformance.conftest import PROPERTY
+from tests.conformance.conftest import PLAYED, PROPERTY
 from tests.conformance.play import Record, Target, transcript
 from tests.conformance.scenario import Area, areas
 
@@ -26,6 +26,7 @@ def test_both_servers_answer_alike(
     for case in area.cases:
         truth[case.name] = transcript(case, real)
         found += compare(case, truth[case.name], transcript(case, ours))
+        record_property(PLAYED, case.id)
     record(area.name, truth)
     for difference in found:
         record_property(PROPERTY, json.dumps(asdict(difference)))

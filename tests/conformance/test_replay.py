@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import pytest
 from tests.conformance.compare import compare, recorded
-from tests.conformance.conftest import PROPERTY
+from tests.conformance.conftest import PLAYED, PROPERTY
 from tests.conformance.play import Target, transcript
 from tests.conformance.scenario import Case, areas
 
@@ -26,4 +26,5 @@ def test_the_embedded_server_answers_as_recorded(
     for difference in found:
         record_property(PROPERTY, json.dumps(asdict(difference)))
     unexplained = [difference for difference in found if not difference.accepted]
+    record_property(PLAYED, case.id)
     assert not unexplained, f"{len(unexplained)} unexplained differences, see the table at the end"

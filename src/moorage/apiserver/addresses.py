@@ -70,7 +70,7 @@ class Addresses:
         taken: set[str] = set().union(*(addresses for addresses, _ in self._others(key)))
         if not wanted:
             wanted = self._free(taken)
-        elif wanted != "None" and not _is_address(wanted):
+        elif wanted != "None" and (not _is_address(wanted) or self._moves(key, wanted)):
             return []  # for validation to refuse
         elif wanted != "None" and (why := self._refused(wanted, taken)):
             return [
@@ -82,6 +82,11 @@ class Addresses:
         spec.setdefault("ipFamilies", [f"IPv{self._network.version}"])
         spec.setdefault("ipFamilyPolicy", "SingleStack")
         return []
+
+    def _moves(self, key: str, wanted: str) -> bool:
+        """Whether a Service that has an address wants another."""
+        held = self._by_key.get(key, (frozenset(), frozenset()))[0]
+        return bool(held) and wanted not in held
 
     def _refused(self, wanted: str, taken: set[str]) -> str:
         if ipaddress.ip_address(wanted) not in self._network:

@@ -6,7 +6,6 @@ must not choose a node.
 
 from __future__ import annotations
 
-from moorage.apiserver import metadata
 from moorage.apiserver.api import Api
 from moorage.apiserver.codec import decode, negotiate
 from moorage.apiserver.errors import conflict, invalid, not_found
@@ -15,6 +14,7 @@ from moorage.apiserver.options import check_write_options
 from moorage.apiserver.registry import key_of_target
 from moorage.apiserver.request import Request, Response
 from moorage.apiserver.served import ServedType
+from moorage.apiserver.write import other_uid
 from moorage.core.meta import JsonObject, ResourceType
 from moorage.schema import FieldError, not_supported, required
 
@@ -42,7 +42,9 @@ async def bind(api: Api, request: Request, served: ServedType) -> Response:
         if entry is None:
             raise not_found(served.resource, key.name)
         pod = api.read(served, entry)
-        if why := _refused(pod, wanted):
+        if wanted and wanted != pod["metadata"]["uid"]:
+            raise other_uid(served.resource, key, pod, wanted)
+        if why := _refused(pod):
             raise conflict(_PLACE, key.name, why)
         _assign(pod, body, str(target["name"]), api.now())
         if request.query.get("dryRun"):
@@ -64,10 +66,8 @@ def _errors(target: JsonObject) -> list[FieldError]:
     return errors
 
 
-def _refused(pod: JsonObject, uid: str) -> str:
+def _refused(pod: JsonObject) -> str:
     name, node = pod["metadata"]["name"], pod["spec"].get("nodeName")
-    if uid and (why := metadata.check_preconditions(pod, uid, None)):
-        return why
     if pod["metadata"].get("deletionTimestamp"):
         return f"pod {name} is being deleted, cannot be assigned to a host"
     return f'pod {name} is already assigned to node "{node}"' if node else ""

@@ -8,6 +8,7 @@ Source: RFC 9112.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,7 @@ import httptools
 import structlog
 
 from moorage.apiserver.auth import certificate_user
+from moorage.apiserver.errors import method_not_allowed
 from moorage.apiserver.request import Response, User
 
 BODY_LIMIT = 3 * 1024 * 1024
@@ -30,6 +32,8 @@ BODY_SECONDS = 60.0
 IDLE_SECONDS = 120.0
 """How long a connection may wait for its next request."""
 _HEAD_LIMIT = 64 * 1024
+_REQUEST_LINE = re.compile(rb"[A-Z]+ /")
+_NO_SUCH_METHOD = json.dumps(method_not_allowed().to_wire())
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 log = structlog.get_logger(__name__)
 
@@ -110,8 +114,11 @@ class Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._last = True
-        except httptools.HttpParserError:
-            self._refuse(400, "Invalid HTTP request received.")
+        except httptools.HttpParserError as error:
+            if isinstance(error, httptools.HttpParserInvalidMethodError) and _REQUEST_LINE.match(data):
+                self._refuse(405, _NO_SUCH_METHOD, "application/json")
+            else:
+                self._refuse(400, "Invalid HTTP request received.")
         if self.receiving and not self._exchange.method:
             self._size += len(data)
             if self._size > _HEAD_LIMIT:
@@ -268,10 +275,10 @@ class Connection(asyncio.Protocol):
 
     # Ends.
 
-    def _refuse(self, status: int, why: str) -> None:
+    def _refuse(self, status: int, why: str, content_type: str = "text/plain; charset=utf-8") -> None:
         """Say why nothing more is read, unless an answer is under way."""
         if self._task is None or self._full:
-            head = _head(status, "text/plain; charset=utf-8", True)
+            head = _head(status, content_type, True)
             self.transport.write(b"%bcontent-length: %d\r\n\r\n%b" % (head, len(why), why.encode()))
             self.transport.close()
         self._last = True

@@ -63,13 +63,17 @@ async def get_scale(api: Api, request: Request, served: ServedType) -> Response:
     """GET scale.
 
     Raises:
-        StatusError: 404.
+        StatusError: 404, also when an object has no replicas (where Kubernetes answers 500).
     """
     negotiate(request.headers, request.query)
     entry = api.hub.get(served.storage, str(key_of_target(served, request.target)))
     if entry is None:
         raise not_found(served.resource, request.target.name)
-    return Response(200, encode(scale_of(served, api.read(served, entry))))
+    scale = scale_of(served, api.read(served, entry))
+    if served.custom and "replicas" not in scale["spec"]:
+        why = f'the spec replicas field "{paths(served)["specReplicasPath"]}" does not exist'
+        raise StatusError(404, "NotFound", why)
+    return Response(200, encode(scale))
 
 
 async def put_scale(api: Api, request: Request, served: ServedType) -> Response:

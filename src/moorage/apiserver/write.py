@@ -240,10 +240,14 @@ def _check_preconditions(edit: Edit, obj: JsonObject, old: JsonObject) -> None:
     if given and given != old["metadata"]["resourceVersion"]:
         raise conflict(rt, edit.key.name)
     if meta.get("uid") and meta["uid"] != old["metadata"]["uid"] and edit.request.target.verb == "update":
-        why = metadata.check_preconditions(old, meta["uid"], None)
-        place = f"/registry/{rt.plural}/{edit.key}"
-        head = f"StorageError: invalid object, Code: 4, Key: {place}, ResourceVersion: 0, AdditionalErrorMsg: "
-        raise conflict(rt, edit.key.name, head + why)
+        raise other_uid(rt, edit.key, old, meta["uid"])
+
+
+def other_uid(rt: ResourceType, key: Key, old: JsonObject, uid: str) -> StatusError:
+    """409 for a write that is meant for an object of another uid."""
+    why = metadata.check_preconditions(old, uid, None)
+    head = f"StorageError: invalid object, Code: 4, Key: /registry/{rt.plural}/{key}, ResourceVersion: 0, AdditionalErrorMsg: "
+    return conflict(rt, key.name, head + why)
 
 
 def _check_valid(edit: Edit, obj: JsonObject, old: JsonObject | None) -> None:

@@ -67,6 +67,13 @@ def prepare_create(rt: ResourceType, obj: JsonObject) -> None:
             obj["spec"] = {"finalizers": ["kubernetes"]}
         case "Lease":
             _drop_election(obj)
+        case "Role" | "ClusterRole":
+            _no_empty_rules(obj)
+
+
+def _no_empty_rules(obj: JsonObject) -> None:
+    """The stored form knows no difference between an empty list and none; who sent one owns the field all the same."""
+    obj["rules"] = obj.get("rules") or None
 
 
 def _drop_election(obj: JsonObject) -> None:
@@ -86,6 +93,8 @@ def prepare_update(rt: ResourceType, obj: JsonObject, old: JsonObject, subresour
         _keep(obj, old, "spec")
     if rt.kind == "Lease":
         _drop_election(obj)
+    if rt.kind in ("Role", "ClusterRole"):
+        _no_empty_rules(obj)
     if rt.kind == "Service":
         _keep_address(obj["spec"], old["spec"])
     if _key(rt) in GENERATIONS:

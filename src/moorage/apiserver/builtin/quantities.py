@@ -13,6 +13,8 @@ from moorage.core.meta import JsonObject
 from moorage.core.quantity import parse_quantity
 
 _DECIMAL = {-9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
+_MOST = (1 << 63) - 1
+"""Binary amounts end here; decimal ones do not."""
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
@@ -26,7 +28,7 @@ def canonical(value: Any) -> Any:
     except ValueError:
         return value
     if text.endswith("i") and abs(number) >= 1024 and number == int(number):
-        return _binary(int(number))
+        return _binary(min(int(number), _MOST))
     return _decimal(number, exponent=any(sign in text for sign in "eE") and not text.endswith("E"))
 
 
