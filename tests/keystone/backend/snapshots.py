@@ -17,28 +17,21 @@ from moorage.keystone.backend.seen import (
     Seen,
     Unknown,
     UpdateDomain,
-    domain_id_of,
 )
 from moorage.keystone.backend.types import FINALIZER, KIND
 from moorage.keystone.identity import Domain
 from moorage.runtime.room import Event, Released
 
+from . import federated_snapshots
+from .federated_snapshots import FEDERATED_READY, UID, condition, federated_object, objects_of
 from .test_admission import VALID, complete
 
-UID = "6b1f0f5c-3f0a-4a55-9d0e-2f9c1f6f7a11"
-OWN = {"id": domain_id_of(UID), "name": "corp", "enabled": True, "description": ""}
+OWN = {"id": federated_snapshots.DOMAIN, "name": "corp", "enabled": True, "description": ""}
 KEYSTONE = {
     "name": "keystone", "terminating": False, "api_ready": True, "api_message": "",
     "admin_user": "admin", "admin_secret": "keystone-admin",
 }  # fmt: skip
 MOUNT = {"exists": True, "carries": True, "current": True, "rolled_out": True}
-
-
-def condition(type_: str, status: str, reason: str, message: str = "") -> JsonObject:
-    """A stored condition of an older generation."""
-    since = "2026-01-01T00:00:00Z"
-    named = {"type": type_, "status": status, "reason": reason, "message": message}
-    return {**named, "lastTransitionTime": since, "observedGeneration": 1}
 
 
 READY = [
@@ -51,12 +44,17 @@ READY = [
 def backend_of(case: JsonObject) -> JsonObject:
     """The stored object of a case."""
     obj = copy.deepcopy(case["object"]) if "object" in case else complete(VALID)
+    if "type" in case:
+        obj = complete(federated_object(case))
     obj["spec"]["domain"].update(case.get("domain", {}))
     meta: JsonObject = {"uid": UID, "generation": 2, "finalizers": [FINALIZER], **case.get("metadata", {})}
     obj["metadata"] = {**obj["metadata"], **meta}
-    conditions = READY if case.get("stored", "ready") == "ready" else case["stored"]
+    ready = FEDERATED_READY if "type" in case else READY
+    conditions = ready if case.get("stored", "ready") == "ready" else case["stored"]
     recorded = case.get("domainID", OWN["id"])
     obj["status"] = {"conditions": conditions, **({"domainID": recorded} if recorded else {})}
+    if "type" in case:
+        obj["status"] |= federated_snapshots.applied_of(case)
     return obj
 
 
@@ -64,17 +62,27 @@ def snapshot(case: JsonObject) -> Seen:
     """The snapshot of a case."""
     keystone = case.get("keystone", {})
     fault = case.get("fault")
+    obj = backend_of(case)
     return Seen(
-        backend=KIND.parse(backend_of(case)),
+        backend=KIND.parse(obj),
         keystone=None if keystone is None else KeystoneFacts(**{**KEYSTONE, **keystone}),
         wanted=Fault(**fault) if fault else Projected({}, "0" * 8),
         mount=Mount(**{**MOUNT, **case.get("mount", {})}),
         admin_fault=case.get("adminFault", ""),
         lookup=_lookup(case.get("lookup", {"own": {}, "named": {}})),
+        objects=objects_of(case, obj) if "type" in case else None,
+        aside=federated_snapshots.aside_of(case),
         directory=Directory(**case["directory"]) if "directory" in case else None,
         happened=tuple(Event(**item) for item in case.get("happened", ())),
-        failure=Failure(UpdateDomain(OWN["id"], {}), case["failure"]) if "failure" in case else None,
+        failure=_failure(case),
     )
+
+
+def _failure(case: JsonObject) -> Failure | None:
+    if "failure" not in case:
+        return None
+    plan = federated_snapshots.PLANS[case["failed"]] if "failed" in case else UpdateDomain(OWN["id"], {})
+    return Failure(plan, case["failure"])
 
 
 def _lookup(given: Any) -> Lookup | Unknown | None:

@@ -711,7 +711,7 @@ async def test_a_stack_that_is_torn_down_holds_nobody(here: Scene, gone: str) ->
     if gone == "admin secret":
         await here.client.delete(SECRETS, Key(NAMESPACE, "keystone-admin"))
         await settle(here)
-        assert conditions(await here.stored())["FederationObjectsReady"] == "False/IdentityProviderDisabled"
+        assert conditions(await here.stored())["FederationObjectsReady"] == "False/AdminSecretUnavailable"
         await here.attach()
     else:
         await here.client.delete(KEYSTONE.resource, KEYSTONE_KEY)

@@ -144,7 +144,7 @@ def _told(plan: CreateProvider | UpdateProvider | CloseProvider | OpenProvider, 
                 f"created identity provider {made.id}, closed until its configuration is projected",
             )
         case UpdateProvider(_, _, what):
-            return _normal("IdentityProviderUpdated", f"repaired {what} of identity provider {made.id}")
+            return _normal("IdentityProviderUpdated", f"changed {what} of identity provider {made.id}")
         case CloseProvider(_, why):
             return _normal("IdentityProviderDisabled", f"disabled identity provider {made.id}: {why}")
         case OpenProvider():

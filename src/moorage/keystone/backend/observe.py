@@ -24,7 +24,7 @@ from . import documents, metrics
 from .aside import aside_of
 from .directory import PROBE_AT, Target, target_of
 from .ldap import credentials
-from .materials import Data, Document, Fault, Materials
+from .materials import Data, Fault, Materials
 from .memory import memory_of
 from .observe_federation import look
 from .observe_materials import materials_of
@@ -39,14 +39,17 @@ async def observe(world: World, key: Key) -> Seen | None:
     obj = world.cache.get(KIND.resource, key)
     if obj is None:
         _forget(world, key)
+        metrics.forget(key)
         return None
     backend = KIND.parse(obj)
+    if backend.metadata.deletion_timestamp:
+        _forget(world, key)
     materials = materials_of(world, backend)
     wanted = project(backend, materials)
-    metrics.document(key, materials.document if isinstance(materials.document, Document) else None, world.now())
     seen = Seen(backend, _keystone(world, backend), wanted, mount_of(world, backend, wanted))
     seen = replace(_with_identity(world, seen), aside=aside_of(world, seen, obj, materials))
     seen, directory = await asyncio.gather(_asked(world, seen), _directory(world, backend, materials))
+    metrics.document(key, seen.aside.document, world.now())
     return replace(seen, directory=directory)
 
 
@@ -55,7 +58,6 @@ def _forget(world: World, key: Key) -> None:
     memory.probes.forget(key)
     memory.looks.forget(key)
     documents.forget(world, key)
-    metrics.forget(key)
 
 
 # --- Kubernetes

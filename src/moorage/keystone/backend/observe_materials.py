@@ -19,11 +19,8 @@ from . import documents
 from .federation import data_key
 from .materials import Data, Document, Fault, Materials
 from .observe_mount import VOLUMES, data_of, mounted_secret
-from .render import secret_names
+from .render import VARIANTS, secret_names
 from .types import KeystoneIdentityBackend
-
-_DOCUMENTS: Final = {"OIDC": "provider", "SAML": "idp-metadata.xml"}
-"""What the provider's document is called in the Secret that the pods mount."""
 
 
 def materials_of(world: World, backend: KeystoneIdentityBackend) -> Materials:
@@ -56,5 +53,5 @@ def _last_good(world: World, backend: KeystoneIdentityBackend) -> bytes | None:
     namespace = backend.metadata.namespace
     deployment = world.cache.get(DEPLOYMENTS, Key(namespace, backend.spec.keystone_ref.name))
     name = mounted_secret(deployment, VOLUMES[backend.spec.type]) if deployment else ""
-    key = data_key(backend, _DOCUMENTS[backend.spec.type])
+    key = data_key(backend, VARIANTS[backend.spec.type].document)
     return (data_of(world, namespace, name, (key,)) or {}).get(key) if name else None

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from moorage.core.meta import JsonObject, Key
-from moorage.keystone.service.federation import MELLON_VOLUME, METADATA_VOLUME
 from moorage.keystone.service.manifests import SAML_SUFFIX
 from moorage.kube.resources import DEPLOYMENTS, SECRETS
 from moorage.runtime.projection import rolled_out
@@ -20,11 +19,11 @@ from moorage.runtime.world import World
 from .federation import data_key
 from .ldap import conf_key
 from .materials import Data
-from .render import Projected, Projection
+from .render import VARIANTS, Projected, Projection
 from .seen import Mount
 from .types import KeystoneIdentityBackend
 
-VOLUMES: Final = {"LDAP": "domains", "OIDC": METADATA_VOLUME, "SAML": MELLON_VOLUME}
+VOLUMES: Final = {name: variant.volume for name, variant in VARIANTS.items()}
 """Volume of the Keystone pods that holds the projected files, by type of backend."""
 _NOTHING: Final = Mount(exists=False, carries=False, current=False, rolled_out=False)
 

@@ -48,6 +48,7 @@ REASONS: Final = {
     FEDERATION_OBJECTS_READY: (
         "FederationObjectsProvisioned", "NoMappingRules", "IdentityAPIError", "WaitingForConfigProjection", "WaitingForMappings",
         "ForeignFederationObject", "RemoteIDTaken", "DomainNotReady", "IdentityProviderDisabled",
+        "AdminSecretUnavailable",
     ),
     MAPPINGS_READY: (
         "MappingsApplied", "NoMappingRules", "RoleOrProjectNotFound", "IdentityAPIError", "ApplyingMappings", "ForeignFederationObject",
@@ -272,5 +273,8 @@ def _closing(seen: Seen) -> Sequence[Condition]:
     if seen.wanted_objects is None or not is_closed(seen):
         return seen.stored_conditions
     closed = conditions.false(FEDERATION_OBJECTS_READY, "IdentityProviderDisabled", "nobody can log in any more")
+    if seen.admin_fault:
+        why = f"{seen.admin_fault}, so the identity provider cannot be disabled"
+        closed = conditions.false(FEDERATION_OBJECTS_READY, "AdminSecretUnavailable", why)
     others = [item for item in seen.stored_conditions if item.type != FEDERATION_OBJECTS_READY]
     return [*others, closed]

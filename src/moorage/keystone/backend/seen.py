@@ -15,9 +15,8 @@ from moorage.core import conditions
 from moorage.core.conditions import Condition
 from moorage.runtime.room import Event
 
-from .ldap import conf_key
 from .materials import Document
-from .render import Projection
+from .render import VARIANTS, Projection
 from .seen_federation import ObjectPlan, Objects
 from .types import FINALIZER, KeystoneIdentityBackend
 from .wanted import Wanted, wanted_of
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from moorage.keystone.identity import Domain, Identity
 
 DEFAULT_DOMAIN_ID: Final = "default"
-_FILES: Final = {"OIDC": "client", "SAML": "idp-metadata.xml"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +204,7 @@ class Seen:
     @property
     def file(self) -> str:
         """A file by whose presence people see that the backend is projected."""
-        kind = self.backend.spec.type
-        return conf_key(self.domain_name) if kind == "LDAP" else f"{self.name}.{_FILES[kind]}"
+        return VARIANTS[self.backend.spec.type].sign(self.backend)
 
     @property
     def domain_id(self) -> str:
