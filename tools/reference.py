@@ -118,10 +118,11 @@ def _calls(app: Any, names: Iterable[str]) -> Iterator[tuple[str, ...]]:
 def _metrics() -> Iterator[str]:
     from prometheus_client.metrics import MetricWrapperBase
 
+    from moorage.keystone.backend import metrics as backend
     from moorage.keystone.service import metrics as keystone
     from moorage.runtime.metrics import Metrics
 
-    declared = [*vars(Metrics()).values(), *vars(keystone).values()]
+    declared = [*vars(Metrics()).values(), *vars(keystone).values(), *vars(backend).values()]
     yield "# Metrics\n"
     yield "| name | type | labels | meaning |\n|---|---|---|---|"
     for item in declared:
