@@ -212,6 +212,30 @@ async def test_an_index_follows_its_objects(client: Client) -> None:
         await until(lambda: not reflector.list(index="color", value="red"))
 
 
+async def test_an_index_asks_for_the_values_of_an_object_once(client: Client) -> None:
+    """Each version of an object is looked into once: what it had before is remembered. One that comes later holds what is there."""
+    asked: list[str] = []
+
+    def color(obj: JsonObject) -> Iterable[str]:
+        asked.append(obj["metadata"]["resourceVersion"])
+        return [obj["data"]["color"]]
+
+    reflector = Reflector(client, CONFIG_MAPS, namespace="default")
+    reflector.add_index("color", color)
+    async with running(reflector):
+        await client.create(CONFIG_MAPS, config_map("a", color="red"))
+        for value in ("blue", "green"):
+            await client.patch(CONFIG_MAPS, Key("default", "a"), {"data": {"color": value}})
+        await until(lambda: len(reflector.list(index="color", value="green")) == 1)
+        await client.delete(CONFIG_MAPS, Key("default", "a"))
+        await until(lambda: not reflector.list(index="color", value="green"))
+        assert len(asked) == len(set(asked))
+        await client.create(CONFIG_MAPS, config_map("b", color="red"))
+        await until(lambda: reflector.get(Key("default", "b")) is not None)
+        reflector.add_index("late", color)
+        assert len(reflector.list(index="late", value="red")) == 1
+
+
 async def test_a_type_that_is_not_served_counts_as_empty_until_it_is(server: Server, tmp_path: Path) -> None:
     """A CRD that comes later is noticed."""
     server.kubeconfig(tmp_path / "k")

@@ -16,6 +16,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -33,6 +34,7 @@ Observer = Callable[[str, int], None]
 
 BROKEN = (HttpError, TimeoutError, ConnectionError)
 """What is raised when a connection cannot be made, breaks or falls silent."""
+_PLAIN = re.compile(r"[A-Za-z0-9/._-]*")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -206,8 +208,10 @@ class Transport:
 
     def _bytes(self, request: Request, credential: Credential, more: str = "") -> bytes:
         """The request as it goes over the wire."""
-        path = quote(self._prefix + request.path, safe="/%:@!$&'()*+,;=~")
-        query = f"?{urlencode(request.query)}" if request.query else ""
+        path = self._prefix + request.path
+        if not _PLAIN.fullmatch(path):
+            path = quote(path, safe="/%:@!$&'()*+,;=~")
+        query = _query(tuple(request.query.items())) if request.query else ""
         lines = f"Accept: {request.accept}\r\n{more}"
         if credential.authorization:
             lines += _lines((("Authorization", credential.authorization.reveal()),))
@@ -241,6 +245,12 @@ def _lines(headers: Iterable[tuple[str, str]]) -> str:
         if _CONTROL.search(value):
             raise InputError(name, "holds a line end or another control character", "Mend the kubeconfig")
     return "".join(f"{name}: {value}\r\n" for name, value in headers)
+
+
+@lru_cache(maxsize=64)
+def _query(parameters: tuple[tuple[str, str], ...]) -> str:
+    """A query as it is written; nearly all of ours are the same few."""
+    return f"?{urlencode(parameters)}"
 
 
 class _Asked(Exception):

@@ -123,32 +123,32 @@ class Controller:
 
     async def _pass(self, key: Key) -> str:
         """One pass and what follows from it; the result for the metric."""
-        log = _log.bind(controller=self.room.name, object=str(key))
         try:
             async with asyncio.timeout(self.pace.longest_pass):
                 outcome = await self.walk(key)
         except Conflict as error:
-            log.info("looked at an old object, again", error=str(error), after=self.queue.retry(key))
+            self._log(key).info("looked at an old object, again", error=str(error), after=self.queue.retry(key))
             return "requeue"
         except NotLeading as error:
-            log.info("pass given up", error=str(error))
+            self._log(key).info("pass given up", error=str(error))
             return "requeue"
         except (MoorageError, TimeoutError) as error:
             why = str(error) or "the pass took too long"
-            log.warning("pass failed", error=why, type=type(error).__name__, after=self.queue.retry(key))
+            self._log(key).warning("pass failed", error=why, type=type(error).__name__, after=self.queue.retry(key))
             return "error"
-        except Exception:
-            log.exception("bug in a pass", after=self.queue.retry(key))
+        except Exception:  # noqa: BLE001  logged with its traceback, and tried again
+            self._log(key).exception("bug in a pass", after=self.queue.retry(key))
             return "error"
         return self._follow(key, outcome)
+
+    def _log(self, key: Key) -> Any:
+        return _log.bind(controller=self.room.name, object=str(key))
 
     def _follow(self, key: Key, outcome: Outcome) -> str:
         match outcome:
             case Failed(reason=reason, message=message):
                 delay = self.queue.retry(key)
-                _log.warning(
-                    "pass failed", controller=self.room.name, object=str(key), reason=reason, error=message, after=delay
-                )
+                self._log(key).warning("pass failed", reason=reason, error=message, after=delay)
                 return "error"
             case Done(after=after) | Waiting(after=after):
                 self.queue.forget(key)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -70,9 +71,6 @@ class Metrics:
         """The metrics of one controller and its queue; series exist from the start, at zero."""
         self.workers.labels(name).set(workers)
         self.active.labels(name).set(0)
-        self.errors.labels(name)
-        for result in RESULTS:
-            self.reconciles.labels(name, result)
         return ControllerMetrics(self, name)
 
     def watch_queue(self, name: str, queue: Queue) -> None:
@@ -82,41 +80,45 @@ class Metrics:
     def client_observer(self, host: str) -> Callable[[str, int], None]:
         """For `kube.Client.observe`."""
 
-        def observe(method: str, status: int) -> None:
-            self.requests.labels(str(status) if status else "<error>", method, host).inc()
+        @cache
+        def counter(method: str, status: int) -> Counter:
+            return self.requests.labels(str(status) if status else "<error>", method, host)
 
-        return observe
+        return lambda method, status: counter(method, status).inc()
 
 
-@dataclass
 class ControllerMetrics:
-    """What one controller reports; also a `QueueWatcher`."""
+    """What one controller reports; also a `QueueWatcher`. Its series are looked up once: a pass reports a dozen numbers."""
 
-    metrics: Metrics
-    name: str
+    def __init__(self, metrics: Metrics, name: str) -> None:
+        self._results = {result: metrics.reconciles.labels(name, result) for result in RESULTS}
+        self._errors, self._seconds = metrics.errors.labels(name), metrics.seconds.labels(name)
+        self._active, self._depth = metrics.active.labels(name), metrics.depth.labels(name)
+        self._adds, self._retries = metrics.adds.labels(name), metrics.retries.labels(name)
+        self._waited, self._worked = metrics.waited.labels(name), metrics.worked.labels(name)
 
     def added(self, depth: int) -> None:
-        self.metrics.adds.labels(self.name).inc()
-        self.metrics.depth.labels(self.name).set(depth)
+        self._adds.inc()
+        self._depth.set(depth)
 
     def retried(self) -> None:
-        self.metrics.retries.labels(self.name).inc()
+        self._retries.inc()
 
     def taken(self, depth: int, waited: float) -> None:
-        self.metrics.depth.labels(self.name).set(depth)
-        self.metrics.waited.labels(self.name).observe(waited)
-        self.metrics.active.labels(self.name).inc()
+        self._depth.set(depth)
+        self._waited.observe(waited)
+        self._active.inc()
 
     def finished(self, worked: float) -> None:
-        self.metrics.active.labels(self.name).dec()
-        self.metrics.worked.labels(self.name).observe(worked)
+        self._active.dec()
+        self._worked.observe(worked)
 
     def passed(self, result: str, seconds: float) -> None:
         """A pass ended; `result` is one of RESULTS."""
-        self.metrics.reconciles.labels(self.name, result).inc()
-        self.metrics.seconds.labels(self.name).observe(seconds)
+        self._results[result].inc()
+        self._seconds.observe(seconds)
         if result == "error":
-            self.metrics.errors.labels(self.name).inc()
+            self._errors.inc()
 
 
 @dataclass(frozen=True)

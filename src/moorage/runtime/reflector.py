@@ -76,7 +76,7 @@ class Reflector:
         """Make an index; objects that are there already are put into it."""
         index = self._indices[name] = _Index(values)
         for key, obj in self._objects.items():
-            index.replace(key, None, obj)
+            index.put(key, obj)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Hear of every change from now on, and of all objects that are there as additions; the answer ends it."""
@@ -195,7 +195,7 @@ class Reflector:
         self._objects[key] = obj
         self._namespaces.setdefault(key.namespace, {})[key] = obj
         for index in self._indices.values():
-            index.replace(key, old, obj)
+            index.put(key, obj)
         self._tell(old, obj)
 
     def _remove(self, key: Key) -> None:
@@ -204,7 +204,7 @@ class Reflector:
         if not self._namespaces[key.namespace]:
             del self._namespaces[key.namespace]
         for index in self._indices.values():
-            index.replace(key, old, None)
+            index.put(key, None)
         self._tell(old, None)
 
     def _tell(self, old: JsonObject | None, new: JsonObject | None) -> None:
@@ -216,22 +216,29 @@ class Reflector:
 
 
 class _Index:
+    """Which objects have a value; what each had before is kept, because finding it out may cost a whole parse."""
+
     def __init__(self, values: Callable[[JsonObject], Iterable[str]]) -> None:
         self._values = values
         self._keys: dict[str, dict[Key, None]] = {}
+        self._held: dict[Key, frozenset[str]] = {}
 
-    def _of(self, obj: JsonObject | None) -> set[str]:
+    def _of(self, obj: JsonObject) -> frozenset[str]:
         try:
-            return set() if obj is None else set(self._values(obj))
+            return frozenset(self._values(obj))
         except Exception:  # noqa: BLE001  a room's bug must not stop the shared reflector
-            _log.exception("an index function failed", kind=obj and obj.get("kind"))
-            return set()
+            _log.exception("an index function failed", kind=obj.get("kind"))
+            return frozenset()
 
     def keys(self, value: str) -> tuple[Key, ...]:
         return tuple(self._keys.get(value, ()))
 
-    def replace(self, key: Key, old: JsonObject | None, new: JsonObject | None) -> None:
-        before, after = self._of(old), self._of(new)
+    def put(self, key: Key, obj: JsonObject | None) -> None:
+        """Take the object as it is now; None when it is gone."""
+        before = self._held.pop(key, frozenset())
+        after = frozenset() if obj is None else self._of(obj)
+        if after:
+            self._held[key] = after
         for value in before - after:
             found = self._keys[value]
             found.pop(key, None)
