@@ -33,7 +33,7 @@ WRITERS = 16
 
 
 async def test_no_acknowledged_write_is_lost_by_a_kill(tmp_path: Path) -> None:
-    """Sixteen writers, three kills; the union of acknowledged names and revisions survives, and no name stands twice."""
+    """Sixteen writers, three kills; the union of acknowledged names and revisions survives, no name stands twice, each is in the audit log."""
     acknowledged: dict[str, int] = {}
     for generation in range(3):
         child = await asyncio.create_subprocess_exec(
@@ -49,6 +49,7 @@ async def test_no_acknowledged_write_is_lost_by_a_kill(tmp_path: Path) -> None:
         assert url.startswith("https://")
         wanted = len(acknowledged) + 150
         await _write_until_killed(child, tmp_path, url, generation, acknowledged, wanted)
+    assert _audited(tmp_path / "data" / "audit.log") >= len(acknowledged)
     server = Server(tmp_path / "data")
     await server.start()
     client = Client(server, tmp_path)
@@ -61,6 +62,12 @@ async def test_no_acknowledged_write_is_lost_by_a_kill(tmp_path: Path) -> None:
     finally:
         await client.session.close()
         await server.stop()
+
+
+def _audited(log: Path) -> int:
+    """How many creates were answered 201, as the audit log says."""
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    return sum((line["verb"], line["path"], line["code"]) == ("create", CONFIG_MAPS, 201) for line in lines)
 
 
 async def _write_until_killed(

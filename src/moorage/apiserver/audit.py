@@ -1,11 +1,13 @@
 """The audit log: who asked for what, as whom, and what the answer was; one JSON line a request, never a body.
 
-Changes, refusals and reads of Secrets are always written down; other reads are not.
+Changes, refusals and reads of Secrets are always written down; other reads are not. A line is with the system before its request is
+answered, so killing the server loses none; a machine that loses its power may lose what it had not written to the disk yet.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -48,9 +50,8 @@ class Audit:
         self._open()
 
     def _open(self) -> None:
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._file = os.fdopen(descriptor, "a", buffering=64 * 1024)
-        self._size = self._file.tell()
+        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._size, self._torn = os.fstat(self._file).st_size, False
 
     def write(self, seen: Audited) -> None:
         """Note a change or a refusal; a disk that cannot take the line loses it, the request goes on."""
@@ -63,25 +64,19 @@ class Audit:
             f'"dryRun":{"true" if request.query.get("dryRun") else "false"},'
             f'"code":{seen.status},"ms":{seen.seconds * 1000:.1f}}}\n'
         )
-        try:
-            self._size += self._file.write(line)
+        with suppress(OSError):
+            self._append(line.encode())
             if self._size > _ROTATE_AT:
-                self._file.close()
                 self._path.replace(self._path.with_suffix(".log.1"))
+                os.close(self._file)
                 self._open()
-        except OSError:
-            self._size = 0
 
-    def flush(self) -> None:
-        """Hand what is buffered to the system."""
-        try:
-            self._file.flush()
-        except OSError:
-            self._size = 0
+    def _append(self, line: bytes) -> None:
+        """A line of its own, also after one of which a full disk took only a part."""
+        written = os.write(self._file, b"\n" + line if self._torn else line)
+        self._torn = not written or written < len(line)
+        self._size += written
 
     def close(self) -> None:
-        """Write out and close."""
-        try:
-            self._file.close()
-        except OSError:
-            self._size = 0
+        """No more lines are written."""
+        os.close(self._file)

@@ -170,10 +170,9 @@ class Server:
         return base64.b64encode(self._pki.path(name).read_bytes()).decode()
 
     async def _sweep(self) -> None:
-        """Compact the log and hand the audit log to the system, now and then."""
+        """Compact the log now and then."""
         while True:
             await asyncio.sleep(_SWEEP)
-            self._audit.flush()
             try:
                 await self.relieve()
                 await self.compact()
