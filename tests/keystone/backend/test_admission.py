@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given as examples
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from moorage.keystone.backend.admission import ADMISSION, default, validate
@@ -101,6 +102,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 
 
 @pytest.mark.case("B06")
+@settings(deadline=None)
 @examples(st.sampled_from(sorted(OWNED | WRITABLE)).flatmap(lambda name: st.tuples(st.just(name), st.text(max_size=4))))
 def test_no_spelling_of_a_denied_option_is_admitted(pair: tuple[str, str]) -> None:
     """Letter case, blanks and anything else put around a denied name are refused, and never rendered."""
@@ -122,6 +124,7 @@ TEXT = st.text(st.characters(codec=None, exclude_categories=()), min_size=1, max
 
 
 @pytest.mark.case("A2")
+@settings(deadline=None)
 @examples(st.sampled_from(LDAP_TEXTS), TEXT)
 def test_what_is_admitted_is_rendered_on_one_line(path: str, value: str) -> None:
     """No control character reaches a rendered line: admission refuses it, and rendering does so too."""
@@ -169,6 +172,25 @@ def test_removing_the_finalizer_of_an_invalid_object_is_never_refused() -> None:
     dying = complete({**VALID, "metadata": {**VALID["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
     twin = complete({**VALID, "metadata": {**VALID["metadata"], "name": "twin"}})
     assert validate(Review("UPDATE", dying, complete(VALID), (twin,), NOW)).ok
+
+
+def test_a_derived_metadata_url_follows_what_it_was_derived_from() -> None:
+    """A changed issuer derives anew, endpoints take its place; a URL of the user's own, and one of a new resource, stay."""
+    derived = "https://idp.example.org/realms/{}/.well-known/openid-configuration".format
+
+    def url(issuer: str, url: str, old_url: str, **more: Any) -> str | None:
+        def held(name: str, value: str, **rest: Any) -> dict[str, Any]:
+            block = {"issuer": f"https://idp.example.org/realms/{name}", "providerMetadataURL": value, **rest}
+            return {"metadata": {"name": "x"}, "spec": {"oidc": block}}
+
+        whole = ADMISSION.complete(held(issuer, url, **more), held("a", old_url))
+        return whole["spec"]["oidc"].get("providerMetadataURL")
+
+    assert url("b", derived("a"), derived("a")) == derived("b")
+    assert url("a", derived("a"), derived("a")) == derived("a")
+    assert url("a", derived("a"), derived("a"), endpoints={"jwksURI": "https://x"}) is None
+    assert url("b", "https://own", "https://own") == "https://own"
+    assert url("a", "https://own", derived("a"), endpoints={"jwksURI": "https://x"}) == "https://own"
 
 
 def test_webhook_paths_are_the_seeds() -> None:

@@ -10,7 +10,7 @@ import copy
 import re
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
 import pydantic
@@ -181,12 +181,11 @@ def _keystone_of(obj: JsonObject) -> tuple[ResourceType, str] | None:
 
 
 def _union(spec: Spec) -> Iterator[FieldError]:
-    if (spec.type == "LDAP") != (spec.ldap is not None):
-        yield invalid("spec", spec.type, "exactly one backend block matching spec.type is required")
-    if (spec.type == "OIDC") != (spec.oidc is not None):
-        yield invalid("spec", spec.type, "type OIDC requires spec.oidc, other types forbid it")
-    if (spec.type == "SAML") != (spec.saml is not None):
-        yield invalid("spec", spec.type, "type SAML requires spec.saml, other types forbid it")
+    for name in get_args(Spec.model_fields["type"].annotation):
+        block = name.lower()
+        if (spec.type == name) != (getattr(spec, block) is not None):
+            detail = "exactly one backend block matching spec.type is required"
+            yield invalid("spec", spec.type, f"{detail}: type {name} requires spec.{block}, other types forbid it")
 
 
 ADMISSION: Final = Admission(KIND, default, validate, revise, _keystone_of)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "/etc/keystone-federation-proxy"
 """Where the sidecar finds all its files."""
+METADATA_VOLUME: Final = "federation-metadata"
+"""Volume with the documents of mod_auth_openidc."""
+MELLON_VOLUME: Final = "federation-mellon"
+"""Volume with the documents of mod_auth_mellon."""
 REDIRECT_PATH: Final = "/v3/OS-FEDERATION/redirect_uri"
 """Path of the OIDC redirect URI: it belongs to no Keystone resource and is no prefix of a protected one (case B16)."""
 KEY_LIMIT: Final = 253

@@ -143,7 +143,7 @@ def render(backend: KeystoneIdentityBackend, materials: Materials) -> Rendered:
     return Rendered(files)
 
 
-VARIANT: Final = Variant(secrets, render)
+VARIANT: Final = Variant(secrets, render, volume="domains", sign=lambda backend: conf_key(backend.spec.domain.name))
 
 
 def credentials(ldap: Ldap, materials: Materials) -> BindCredentials | Fault:

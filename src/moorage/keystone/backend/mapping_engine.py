@@ -149,7 +149,9 @@ def _filled(node: Any, trace: RuleTrace, path: str) -> Any:
     except IndexError as error:
         raise _Stop("OutOfRange", 500, _out_of_range(node, trace, path)) from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _Stop("Unusable", NO_ANSWER, f"rule {trace.index}, {path}: {node!r} is no text with placeholders") from error
+        raise _Stop(
+            "Unusable", NO_ANSWER, f"rule {trace.index}, {path}: {node!r} is no text with placeholders"
+        ) from error
 
 
 def _out_of_range(text: str, trace: RuleTrace, path: str) -> str:

@@ -7,7 +7,6 @@ call it, so that both render the same bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from moorage.core.meta import Key
 from moorage.keystone.service.manifests import public_endpoint

@@ -211,7 +211,13 @@ def render(backend: KeystoneIdentityBackend, materials: Materials) -> Rendered:
     )
 
 
-VARIANT: Final = Variant(secrets, render)
+VARIANT: Final = Variant(
+    secrets,
+    render,
+    volume=federation.METADATA_VOLUME,
+    sign=lambda backend: federation.data_key(backend, "client"),
+    document="provider",
+)
 
 
 def introspects(oidc: Oidc) -> bool:

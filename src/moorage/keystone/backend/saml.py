@@ -153,7 +153,13 @@ def render(backend: KeystoneIdentityBackend, materials: Materials) -> Rendered:
     return Rendered({key: found.content}, part)
 
 
-VARIANT: Final = Variant(secrets, render)
+VARIANT: Final = Variant(
+    secrets,
+    render,
+    volume=federation.MELLON_VOLUME,
+    sign=lambda backend: federation.data_key(backend, "idp-metadata.xml"),
+    document="idp-metadata.xml",
+)
 
 
 def _check_entity(saml: Saml, found: Document) -> None:

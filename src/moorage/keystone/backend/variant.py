@@ -41,10 +41,16 @@ class Variant:
     Args:
         secrets: names of every Secret that a backend of this type names, without repetition.
         render: its files; raises Skip when this backend cannot be projected.
+        volume: volume of the Keystone pods that holds its files.
+        sign: data key of a file by whose presence people see that the backend is projected.
+        document: what the provider's metadata document is called there; "" for a type without one.
     """
 
     secrets: Callable[[KeystoneIdentityBackend], tuple[str, ...]]
     render: Callable[[KeystoneIdentityBackend, Materials], Rendered]
+    volume: str
+    sign: Callable[[KeystoneIdentityBackend], str]
+    document: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from moorage.keystone.backend import federation as backend_federation
 from moorage.keystone.backend import saml
 from moorage.keystone.backend.federation import Part, base_of, provider_name, stripped
 from moorage.keystone.backend.materials import Fault
@@ -25,8 +26,8 @@ from .seen import Attached
 from .sp_metadata import SpMetadata, sp_metadata
 
 CONFIG_VOLUME: Final = "federation-proxy-config"
-METADATA_VOLUME: Final = "federation-metadata"
-MELLON_VOLUME: Final = "federation-mellon"
+METADATA_VOLUME: Final = backend_federation.METADATA_VOLUME
+MELLON_VOLUME: Final = backend_federation.MELLON_VOLUME
 CONFIG_KEY: Final = "proxy.conf"
 BASE_KEY: Final = "httpd-base.conf"
 AUTHORITIES_KEY: Final = "ca-bundle.pem"
