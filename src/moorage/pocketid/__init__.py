@@ -1,0 +1,1 @@
+"""Pocket-ID: OIDC clients, their secrets, and what belongs to them."""

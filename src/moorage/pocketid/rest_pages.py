@@ -1,0 +1,85 @@
+"""Whole lists of a Pocket-ID, page by page.
+
+Enters: a Caller, a path, how a row is read. Leaves: every row once. A page beyond the end is the last page again, so the walk stops by the answer's own count,
+and a list that moved meanwhile (a row twice, another total) is walked anew. A row that is absent may still have slipped through a deletion during the walk:
+who concludes that an object is gone asks for it by id. Source: spec/pocketid.md 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from .rest_errors import Nonsense
+from .rest_reading import list_of, object_of, unique
+from .rest_requests import Call, Caller
+
+PAGE: Final = 100
+"""Rows a page: the most that the server gives."""
+PAGE_LIMIT: Final = 1000
+WALKS: Final = 3
+"""How often a list that moves is walked."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Which list: the operation that is counted, its path, the column it is sorted by, what is searched for."""
+
+    operation: str
+    path: str
+    sort: str
+    search: str = ""
+
+    def page(self, number: int) -> Call:
+        """The request for one page."""
+        params = [
+            ("pagination[page]", str(number)), ("pagination[limit]", str(PAGE)),
+            ("sort[column]", self.sort), ("sort[direction]", "asc"),
+        ]  # fmt: skip
+        return Call(self.operation, "GET", self.path, params + ([("search", self.search)] if self.search else []))
+
+
+async def every(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> tuple[T, ...]:
+    """Every row of a list.
+
+    Raises:
+        Nonsense: the list has no end, or never holds still.
+    """
+    for _ in range(WALKS):
+        rows, still = await _walk(caller, listing, read)
+        if still and unique(rows):
+            return rows
+    raise Nonsense(f"GET {listing.path}", f"the list changed during each of {WALKS} walks")
+
+
+async def _walk(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> tuple[tuple[T, ...], bool]:
+    rows: list[T] = []
+    totals: set[int] = set()
+    for number in range(1, PAGE_LIMIT + 1):
+        answer = object_of(f"GET {listing.path}", await caller.ask(listing.page(number)))
+        rows += [read(item) for item in list_of(f"GET {listing.path}", answer.get("data"))]
+        pagination = object_of(f"GET {listing.path}", answer.get("pagination"))
+        totals.add(_count(listing, pagination, "totalItems"))
+        current = _count(listing, pagination, "currentPage")
+        if current >= _count(listing, pagination, "totalPages"):
+            return tuple(rows), totals == {len(rows)} and current == number
+        if current != number:
+            return tuple(rows), False
+    raise Nonsense(f"GET {listing.path}", f"the list does not end after {PAGE_LIMIT} pages")
+
+
+def _count(listing: Listing, pagination: dict[str, Any], name: str) -> int:
+    value = pagination.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise Nonsense(f"GET {listing.path}", f"the answer has no {name}")
+    return value
+
+
+def pattern(name: str) -> str:
+    """What to search for so that a row of that name is found: a backslash escapes on some databases, so any one character stands for it.
+
+    The search finds more than the name (`%` and `_` are wildcards, letter case may not count): compare what it finds.
+    """
+    return name.replace("\\", "_")
