@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.apiserver.conftest import CONFIG_MAPS, CRDS, NAMESPACED, Client, config_map, crd
 
+from moorage.apiserver.builtin.lifecycle import qos_class
 from moorage.apiserver.creation import Created
 
 THINGS = "/apis/example.test/v1/namespaces/default/things"
@@ -122,3 +123,16 @@ async def test_a_changed_definition_is_not_taken_for_the_old_one(client: Client)
 
     await client.until(f"{THINGS}/a", lambda found: "more" in found.body["spec"])
     assert await made() == {"size": 1, "more": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("resources", "wanted"),
+    [
+        ({}, "BestEffort"),
+        ({"requests": {"cpu": "1"}}, "Burstable"),
+        ({"limits": {"cpu": "1", "memory": "1Mi"}}, "Guaranteed"),
+        ({"limits": {"cpu": "1", "memory": "1Mi"}, "requests": {"cpu": "500m"}}, "Burstable"),
+    ],
+)
+def test_quality_of_service(resources: dict[str, Any], wanted: str) -> None:
+    assert qos_class({"containers": [{"name": "a", "resources": resources}]}) == wanted

@@ -14,7 +14,7 @@ from moorage.node.images.rootfs import RootFs
 from moorage.node.pods.environment import expand
 from moorage.node.pods.sandbox import Box, Mount, arguments
 from moorage.node.pods.shim import Log
-from moorage.node.pods.status import Seen, View, phase_of, quality_of
+from moorage.node.pods.status import Seen, View, phase_of
 
 
 def lines(path: Path) -> list[tuple[str, str, str]]:
@@ -134,19 +134,6 @@ def test_the_phase_follows_from_the_containers(policy: str, codes: tuple[int | N
     pod = {"spec": {"restartPolicy": policy, "containers": [{"name": "a"}, {"name": "b"}]}}
     view = View({"a": seen(codes[0]), "b": seen(codes[1])}, "127.96.0.1", "127.0.0.1", "now")
     assert phase_of(pod, view) == wanted
-
-
-@pytest.mark.parametrize(
-    ("resources", "wanted"),
-    [
-        ({}, "BestEffort"),
-        ({"requests": {"cpu": "1"}}, "Burstable"),
-        ({"limits": {"cpu": "1", "memory": "1Mi"}}, "Guaranteed"),
-        ({"limits": {"cpu": "1", "memory": "1Mi"}, "requests": {"cpu": "500m"}}, "Burstable"),
-    ],
-)
-def test_quality_of_service(resources: JsonObject, wanted: str) -> None:
-    assert quality_of({"spec": {"containers": [{"name": "a", "resources": resources}]}}) == wanted
 
 
 def test_a_claim_is_bound_at_once() -> None:

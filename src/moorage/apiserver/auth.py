@@ -6,9 +6,6 @@ wrong ones, are 401; nothing anonymous passes but the paths that app.py names.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import ssl
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
@@ -32,23 +29,11 @@ def certificate_user(certificate: Mapping[str, Any] | None) -> User | None:
     return User(name, (*groups, AUTHENTICATED)) if name else None
 
 
-def peer_user(connection: Any) -> User | None:
-    """The user of a TLS connection; `connection` is an ssl object or None."""
-    if not isinstance(connection, ssl.SSLObject | ssl.SSLSocket) and not hasattr(connection, "getpeercert"):
-        return None
-    return certificate_user(connection.getpeercert())
-
-
 class Authenticator:
-    """Finds the user of a request.
+    """Finds the user of a request."""
 
-    Args:
-        static: bearer tokens by their user, beside ServiceAccount tokens.
-    """
-
-    def __init__(self, tokens: Tokens, static: Mapping[str, User]) -> None:
+    def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
-        self._static = {hashlib.sha256(token.encode()).digest(): user for token, user in static.items()}
 
     def user(self, headers: Mapping[str, str], peer: User | None) -> User:
         """The user, before impersonation.
@@ -58,21 +43,13 @@ class Authenticator:
         """
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and token.strip():
-            found = self.bearer(token.strip())
+            found = self.tokens.user(token.strip())
             if found is None:
                 raise unauthorized()
             return found
         if peer is not None:
             return peer
         raise unauthorized()
-
-    def bearer(self, token: str) -> User | None:
-        """The user of a bearer token."""
-        digest = hashlib.sha256(token.encode()).digest()
-        for known, user in self._static.items():
-            if hmac.compare_digest(known, digest):
-                return user
-        return self.tokens.user(token)
 
 
 def impersonated(user: User, headers: Mapping[str, str], groups: tuple[str, ...], allowed: Allowed) -> User:

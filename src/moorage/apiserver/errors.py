@@ -165,11 +165,6 @@ def too_large(what: str) -> StatusError:
     return StatusError(413, "RequestEntityTooLarge", what)
 
 
-def expired(message: str) -> StatusError:
-    """410 with reason Expired."""
-    return StatusError(410, "Expired", message)
-
-
 def gone(message: str) -> StatusError:
     """410 with reason Gone."""
     return StatusError(410, "Gone", message)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from moorage.core import protowire
 from moorage.core.meta import JsonObject
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
@@ -45,9 +45,9 @@ def decode(body: bytes) -> JsonObject:
         raise ValueError("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     version = kind = ""
     raw = b""
-    for number, value in _fields(body[len(_MAGIC) :]):
+    for number, value in protowire.fields(body[len(_MAGIC) :]):
         if number == 1 and isinstance(value, bytes):
-            for inner, text in _fields(value):
+            for inner, text in protowire.fields(value):
                 if inner == 1 and isinstance(text, bytes):
                     version = text.decode()
                 elif inner == 2 and isinstance(text, bytes):
@@ -61,46 +61,12 @@ def decode(body: bytes) -> JsonObject:
     return {"apiVersion": version, "kind": kind, **_message(name, raw, 0)}
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    at, end = 0, len(data)
-    while at < end:
-        tag, at = _varint(data, at)
-        number, wire = tag >> 3, tag & 7
-        if wire == 0:
-            value, at = _varint(data, at)
-            yield number, value
-            continue
-        if wire == 2:
-            size, at = _varint(data, at)
-        elif wire in (1, 5):
-            size = 8 if wire == 1 else 4
-        else:
-            raise ValueError(f"proto: illegal wireType {wire}")
-        if at + size > end:
-            raise ValueError("unexpected EOF")
-        yield number, data[at : at + size]
-        at += size
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if at >= len(data) or shift > 63:
-            raise ValueError("unexpected EOF")
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-
-
 def _message(name: str, data: bytes, depth: int) -> JsonObject:
     if depth > _DEEPEST:
         raise ValueError("exceeded max depth")
     known = _messages()[name]
     made: JsonObject = {}
-    for number, raw in _fields(data):
+    for number, raw in protowire.fields(data):
         row = known.get(str(number))
         if row is None:
             continue
@@ -122,7 +88,7 @@ def _message(name: str, data: bytes, depth: int) -> JsonObject:
 def _pair(kind: str, data: int | bytes, depth: int) -> tuple[str, Any]:
     key: str = ""
     value: Any = {"s": "", "i": 0, "b": False, "B": ""}.get(kind)
-    for number, raw in _fields(_bytes(data)):
+    for number, raw in protowire.fields(_bytes(data)):
         if number == 1:
             key = _bytes(raw).decode()
         elif number == 2:
@@ -156,14 +122,14 @@ def _signed(value: int) -> int:
 
 
 def _special(kind: str, data: bytes) -> Any:
-    parts = dict(_fields(data))
+    parts = dict(protowire.fields(data))
     if kind in ("time", "microtime"):
         return _time(parts, kind) if parts else None
     if kind == "intorstring":
         text = parts.get(3, b"")
         return _bytes(text).decode() if parts.get(1, 0) else _signed(int(parts.get(2, 0) or 0))
     if kind == "items":
-        return [_bytes(value).decode() for number, value in _fields(data) if number == 1]
+        return [_bytes(value).decode() for number, value in protowire.fields(data) if number == 1]
     if kind == "duration":
         return f"{_signed(int(parts.get(1, 0) or 0)) / 1e9:g}s"
     text = _bytes(parts.get(1, b""))

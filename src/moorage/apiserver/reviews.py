@@ -5,14 +5,13 @@ from __future__ import annotations
 from moorage.apiserver.access import Access
 from moorage.apiserver.api import Api
 from moorage.apiserver.apply import track_update
-from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.codec import decode, negotiate
 from moorage.apiserver.errors import bad_request, invalid
 from moorage.apiserver.hub import encode
 from moorage.apiserver.registry import check_gvk
 from moorage.apiserver.request import Request, Response, Target, User
 from moorage.apiserver.served import ServedType
-from moorage.apiserver.tokens import ISSUER
+from moorage.apiserver.tokens import ISSUER, Tokens
 from moorage.apiserver.write import type_map
 from moorage.core.meta import JsonObject, ResourceType
 from moorage.schema import FieldError
@@ -23,8 +22,8 @@ from moorage.schema.fielderror import Verbatim, go_json
 class Reviews:
     """Answers TokenReview, SelfSubjectReview and the four access reviews."""
 
-    def __init__(self, authenticator: Authenticator, access: Access) -> None:
-        self._authenticator, self._access = authenticator, access
+    def __init__(self, tokens: Tokens, access: Access) -> None:
+        self._tokens, self._access = tokens, access
 
     async def create(self, api: Api, request: Request, served: ServedType) -> Response:
         """The review of the body with its status.
@@ -61,10 +60,8 @@ class Reviews:
         token, wanted = spec.get("token") or "", tuple(spec.get("audiences") or (ISSUER,))
         if not token:
             raise bad_request("token is required for TokenReview in authentication")
-        user = self._authenticator.bearer(token)
-        known = self._authenticator.tokens.audiences(token)
-        if known:
-            user = self._authenticator.tokens.user(token, wanted)
+        known = self._tokens.audiences(token)
+        user = self._tokens.user(token, wanted) if known else self._tokens.user(token)
         if user is None:
             error = "invalid bearer token"
             if known and not set(known) & set(wanted):

@@ -107,13 +107,12 @@ class Server:
         registry = Registry()
         tokens = Tokens(signing_key(self._dir / "pki"), self.hub, lambda: datetime.now(UTC))
         self._access = Access(self.hub)
-        authenticator = Authenticator(tokens, {})
         self.api = Api(
             self.hub,
             registry,
             self._dir,
             tokens,
-            Reviews(authenticator, self._access),
+            Reviews(tokens, self._access),
             Webhooks(self.hub, registry, Caller(self.hub, self._in_process)),
             Addresses(self.hub, self._cidr).allocate,
             self._access.check_escalation,
@@ -125,7 +124,7 @@ class Server:
         self._collector.load()
         self._audit = Audit(self._dir / "audit.log")
         pages = Pages(self.hub, registry, lambda: self._ready)
-        return App(self.api, authenticator, self._access, pages, self._audit)
+        return App(self.api, Authenticator(tokens), self._access, pages, self._audit)
 
     def _begin(self, work: Awaitable[None]) -> None:
         self._tasks.append(asyncio.ensure_future(work))

@@ -145,7 +145,7 @@ def prepare_update(served: ServedType, obj: JsonObject, old: JsonObject, subreso
     if subresource == "status":
         _only_status(obj, old)
     elif "status" in served.subresources:
-        _keep(obj, old, "status")
+        builtin.keep(obj, old, "status")
     generation = old["metadata"].get("generation", 1)
     ignored = {"metadata", "status"} if "status" in served.subresources else {"metadata"}
     obj["metadata"]["generation"] = generation + 1 if _differs(obj, old, ignored) else generation
@@ -155,18 +155,11 @@ def _differs(obj: JsonObject, old: JsonObject, ignored: set[str]) -> bool:
     return {k: v for k, v in obj.items() if k not in ignored} != {k: v for k, v in old.items() if k not in ignored}
 
 
-def _keep(obj: JsonObject, old: JsonObject, name: str) -> None:
-    if name in old:
-        obj[name] = old[name]
-    else:
-        obj.pop(name, None)
-
-
 def _only_status(obj: JsonObject, old: JsonObject) -> None:
     """A status write of a custom resource changes the status, and of the metadata only managedFields."""
     for name in set(obj) | set(old):
         if name not in ("status", "metadata"):
-            _keep(obj, old, name)
+            builtin.keep(obj, old, name)
     meta = {name: value for name, value in old["metadata"].items() if name != "managedFields"}
     for name in ("managedFields", "resourceVersion", "uid"):
         if name in obj["metadata"]:

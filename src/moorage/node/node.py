@@ -58,11 +58,6 @@ class Node:
         """(namespace, service) to ClusterIP, for `moorage.net`'s resolver."""
         return lookup(lambda key: self.api.get(SERVICES, key))
 
-    @property
-    def enforces_limits(self) -> bool:
-        """Whether resource limits are enforced on this machine; known once the node runs."""
-        return self._host is not None and self._host.cgroups.base is not None
-
     async def run(self, stop: asyncio.Event, *, leave_pods: bool = False) -> None:
         """Works until `stop` is set, then ends all pods gracefully.
 

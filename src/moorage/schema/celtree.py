@@ -6,9 +6,11 @@ protobuf fields that a walk needs, so no protobuf library is asked for. Source: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
+
+from moorage.core import protowire
 
 Fields: TypeAlias = dict[int, list[int | bytes]]
 
@@ -75,36 +77,9 @@ def read_tree(serialized: bytes) -> Expr:
     return _expr(_bytes(checked, 4), places)
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-
-
-def _entries(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        match tag & 7:
-            case 0:
-                value, at = _varint(data, at)
-                yield tag >> 3, value
-            case 2:
-                size, at = _varint(data, at)
-                yield tag >> 3, data[at : at + size]
-                at += size
-            case wire:
-                at += 8 if wire == 1 else 4
-
-
 def _fields(data: bytes) -> Fields:
     found: Fields = {}
-    for number, value in _entries(data):
+    for number, value in protowire.fields(data):
         found.setdefault(number, []).append(value)
     return found
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from moorage.apiserver.builtin import coregroup, policies, workloads
 from moorage.apiserver.builtin.checks import validate_builtin
-from moorage.apiserver.builtin.lifecycle import has_status, prepare_create, prepare_status, prepare_update
+from moorage.apiserver.builtin.lifecycle import has_status, keep, prepare_create, prepare_status, prepare_update
 from moorage.apiserver.builtin.structs import tidy
 from moorage.apiserver.builtin.warn import warn_builtin
 from moorage.core.meta import JsonObject, ResourceType
@@ -19,6 +19,7 @@ __all__ = [
     "default_builtin",
     "has_defaults",
     "has_status",
+    "keep",
     "prepare_create",
     "prepare_status",
     "prepare_update",

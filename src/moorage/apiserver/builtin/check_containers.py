@@ -18,6 +18,7 @@ from moorage.apiserver.builtin.fields import (
     named,
     non_negatives,
     one_of,
+    only_first,
     port,
     port_name,
     port_or_name,
@@ -25,7 +26,7 @@ from moorage.apiserver.builtin.fields import (
 )
 from moorage.core import names
 from moorage.core.quantity import parse_quantity
-from moorage.schema import duplicate, forbidden, invalid, required
+from moorage.schema import duplicate, invalid, required
 
 _ENV_FIELDS = (
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
@@ -195,11 +196,7 @@ def _handler(path: str, handler: Mapping[str, Any]) -> Errors:
     kinds = [name for name in _HANDLERS if handler.get(name) is not None]
     if not kinds:
         yield required(path, "must specify a handler type")
-    for index, kind in enumerate(kinds):
-        if index:
-            yield forbidden(f"{path}.{kind}", "may not specify more than 1 handler type")
-        else:
-            yield from _one_handler(f"{path}.{kind}", kind, handler[kind])
+    yield from only_first(path, kinds, "handler type", lambda place, kind: _one_handler(place, kind, handler[kind]))
 
 
 def _one_handler(path: str, kind: str, handler: Mapping[str, Any]) -> Errors:

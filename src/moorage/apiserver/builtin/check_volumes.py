@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moorage.apiserver.builtin.fields import Errors, complaints, named
+from moorage.apiserver.builtin.fields import (
+    Errors,
+    complaints,
+    named,
+    only_first,
+)
 from moorage.core import names
 from moorage.schema import FieldError, duplicate, forbidden, invalid, required
 
@@ -34,11 +39,7 @@ def check_volumes(path: str, volumes: Any) -> Errors:
 def _source(path: str, volume: Mapping[str, Any]) -> Errors:
     kinds = [name for name, source in volume.items() if name != "name" and isinstance(source, dict)]
     order = [name for name in _ORDER if name in kinds]
-    for index, kind in enumerate(order):
-        if index:
-            yield forbidden(f"{path}.{kind}", "may not specify more than 1 volume type")
-        else:
-            yield from _check(f"{path}.{kind}", kind, volume[kind])
+    yield from only_first(path, order, "volume type", lambda place, kind: _check(place, kind, volume[kind]))
 
 
 def _check(path: str, kind: str, source: Mapping[str, Any]) -> Errors:

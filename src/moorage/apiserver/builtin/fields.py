@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from moorage.core import names
@@ -54,11 +54,6 @@ def named(path: str, value: Any) -> Errors:
     """A required text that is not restricted further."""
     if not value:
         yield required(path)
-
-
-def subdomain(path: str, value: Any) -> Errors:
-    """A required name of another object."""
-    yield from named(path, value) if not value else complaints(path, value, names.dns1123_subdomain(value))
 
 
 def port(path: str, value: Any) -> Errors:
@@ -186,3 +181,12 @@ def selects(value: JsonObject | None, found: Mapping[str, str] | None) -> bool:
         return from_wire(value).matches(found)
     except (ValueError, KeyError):
         return False
+
+
+def only_first(path: str, kinds: Sequence[str], what: str, check: Callable[[str, str], Errors]) -> Errors:
+    """Of several kinds the first is checked, by its place and name; the others are one too many."""
+    for index, kind in enumerate(kinds):
+        if index:
+            yield forbidden(f"{path}.{kind}", f"may not specify more than 1 {what}")
+        else:
+            yield from check(f"{path}.{kind}", kind)

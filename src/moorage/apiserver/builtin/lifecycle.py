@@ -88,9 +88,9 @@ def prepare_update(rt: ResourceType, obj: JsonObject, old: JsonObject, subresour
     Changed annotations raise the generation of a Deployment, too: its controller copies them.
     """
     if has_status(rt):
-        _keep(obj, old, "status")
+        keep(obj, old, "status")
     if rt.kind == "Namespace" and subresource != "finalize":
-        _keep(obj, old, "spec")
+        keep(obj, old, "spec")
     if rt.kind == "Lease":
         _drop_election(obj)
     if rt.kind in ("Role", "ClusterRole"):
@@ -109,9 +109,9 @@ _KEPT_BY_STATUS = {"Deployment": ("labels", "generation"), "Pod": ("ownerReferen
 def prepare_status(rt: ResourceType, obj: JsonObject, old: JsonObject) -> None:
     """Only the status changes, and metadata that controllers keep beside it."""
     for name in (obj.keys() | old.keys()) - {"status", "metadata", "apiVersion", "kind"}:
-        _keep(obj, old, name)
+        keep(obj, old, name)
     for name in _KEPT_BY_STATUS.get(rt.kind, ("generation",)):
-        _keep(obj["metadata"], old["metadata"], name)
+        keep(obj["metadata"], old["metadata"], name)
 
 
 def _changed(obj: JsonObject, old: JsonObject) -> bool:
@@ -119,7 +119,8 @@ def _changed(obj: JsonObject, old: JsonObject) -> bool:
     return {k: v for k, v in obj.items() if k not in ignored} != {k: v for k, v in old.items() if k not in ignored}
 
 
-def _keep(obj: JsonObject, old: JsonObject, name: str) -> None:
+def keep(obj: JsonObject, old: JsonObject, name: str) -> None:
+    """The stored value of a field, or its absence."""
     if name in old:
         obj[name] = old[name]
     else:

@@ -106,7 +106,7 @@ def pod_status(pod: JsonObject, view: View) -> JsonObject:
         "hostIP": view.host_ip,
         "hostIPs": [{"ip": view.host_ip}],
         "startTime": before.get("startTime") or view.now,
-        "qosClass": before.get("qosClass") or quality_of(pod),
+        "qosClass": before.get("qosClass", "BestEffort"),
         "containerStatuses": _statuses(pod["spec"]["containers"], view),
     }
     if pod["spec"].get("initContainers"):
@@ -116,20 +116,6 @@ def pod_status(pod: JsonObject, view: View) -> JsonObject:
     if view.failed is not None:
         status |= {"reason": view.failed[0], "message": view.failed[1]}
     return status
-
-
-def quality_of(pod: JsonObject) -> str:
-    """The QoS class. Source: Kubernetes documentation, "Pod Quality of Service Classes"."""
-    spec = pod["spec"]
-    parts = [item.get("resources") or {} for item in [*spec["containers"], *(spec.get("initContainers") or ())]]
-    asked = [(part.get("requests") or {}, part.get("limits") or {}) for part in parts]
-    if not any(requests or limits for requests, limits in asked):
-        return "BestEffort"
-    sure = all(
-        {"cpu", "memory"} <= set(limits) and all(requests.get(name, limits[name]) == limits[name] for name in limits)
-        for requests, limits in asked
-    )
-    return "Guaranteed" if sure else "Burstable"
 
 
 def _final_code(pod: JsonObject, container: JsonObject, view: View) -> int | None:
