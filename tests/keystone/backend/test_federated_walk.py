@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from moorage.core.meta import JsonObject, Key
 from moorage.core.outcome import Done
 from moorage.keystone.backend import ROOM
 from moorage.keystone.backend.seen import domain_id_of
+from moorage.keystone.service.key_pair import make_pair
 from moorage.keystone.service.types import KIND as KEYSTONE
 from moorage.kube.resources import DEPLOYMENTS, SECRETS
 from moorage.runtime.room import Event
 from moorage.runtime.walk import Walk
 
-from .scene import BACKENDS, ISSUER, KEY, KEYSTONE_KEY, NAMESPACE, RULES, Scene, conditions, scene
+from .scene import BACKENDS, ISSUER, KEY, KEYSTONE_KEY, NAMESPACE, RULES, Scene, conditions, oidc, scene
 from .waiting import fresh, settle
 
 ADOPT = "moorage.internal/adopt-federation-objects"
@@ -129,20 +131,19 @@ async def test_what_was_applied_is_recorded_by_names_and_ids(here: Scene) -> Non
     }
 
 
-FIVE = [
-    {
-        "name": f"g{n}",
-        "roleAssignments": [{"role": "member", **({"domain": True} if n % 2 else {"project": {"name": "p"}})}],
-    }
-    for n in range(5)
-]
+def five(here: Scene) -> list[JsonObject]:
+    """Five groups with one role assignment each: four on the domain, one on a project of another domain."""
+    here.stub.federated.project("p", here.stub.add("shared")["id"])
+    groups: list[JsonObject] = [
+        {"name": f"g{n}", "roleAssignments": [{"role": "member", "domain": True}]} for n in range(4)
+    ]
+    elsewhere = {"name": "p", "domainName": "shared"}
+    return [*groups, {"name": "g4", "roleAssignments": [{"role": "member", "project": elsewhere}]}]
 
 
 async def test_an_attach_asks_little_of_keystone(here: Scene) -> None:
-    """Five groups and five role assignments: as many requests as objects, and eight."""
-    shared = here.stub.add("shared")
-    here.stub.federated.project("p", shared["id"])
-    groups = [{"name": f"g{n}", "roleAssignments": [{"role": "member", "domain": True}]} for n in range(5)]
+    """Five groups and five role assignments, one on a project of another domain: as many requests as objects, and eight."""
+    groups = five(here)
     objects = 1 + 3 + 5 + 5
     async with here.world() as world:
         await here.oidc(groups=groups)
@@ -158,12 +159,7 @@ async def test_an_attach_asks_little_of_keystone(here: Scene) -> None:
 @pytest.mark.case("P1", "K1")
 async def test_a_steady_pass_asks_at_most_eight_times_and_writes_nothing(here: Scene) -> None:
     """One request for each kind of object, one for each group or scope; a burst of passes asks once."""
-    shared = here.stub.add("shared")
-    here.stub.federated.project("p", shared["id"])
-    groups = [{"name": f"g{n}", "roleAssignments": [{"role": "member", "domain": True}]} for n in range(4)]
-    groups.append(
-        {"name": "g4", "roleAssignments": [{"role": "member", "project": {"name": "p", "domainName": "shared"}}]}
-    )
+    groups = five(here)
     await attached(here, groups=groups)
     async with here.world() as world:
         walk = Walk(ROOM, world)
@@ -779,3 +775,60 @@ async def test_the_deployment_that_answers_saml_is_waited_for(here: Scene) -> No
     await settle(here)
     assert conditions(await here.stored())["ConfigProjected"] == "False/WaitingForRollout"
     assert here.stub.writes() == []
+
+
+# --- SAML
+
+
+@pytest.mark.case("C5", "B43")
+async def test_sp_metadata_and_certificate_are_shown_as_soon_as_they_are_there(here: Scene) -> None:
+    """Before the provider's metadata is known, so that we can be registered there first; both go with their Secrets."""
+    saml = {"idpEntityID": "https://idp.example.org", "idpMetadata": {"secretRef": {"name": "not-there"}}}
+    body = oidc(KEY.name, type="SAML", saml=saml)
+    body["spec"].pop("oidc")
+    await here.client.create(BACKENDS, body)
+    await settle(here)
+    stored = await here.stored()
+    assert stored is not None
+    assert "samlSPMetadataSecretName" not in stored["status"]
+    assert "metadata Secret not-there does not exist" in message(stored, "ConfigProjected")
+    pair = make_pair("keystone", datetime(2026, 1, 1, tzinfo=UTC))
+    await here.secret("keystone-saml-sp", **{"tls.crt": pair.certificate.decode(), "tls.key": pair.key.decode()})
+    await here.secret("keystone-saml-sp-metadata", entityID="https://keystone")
+    await settle(here)
+    stored = await here.stored()
+    assert stored is not None
+    assert stored["status"]["samlSPMetadataSecretName"] == "keystone-saml-sp-metadata"
+    assert stored["status"]["serviceProvider"]["certificateNotAfter"].startswith("203")
+    assert "PRIVATE" not in str(stored)
+    for name in ("keystone-saml-sp", "keystone-saml-sp-metadata"):
+        await here.client.delete(SECRETS, Key(NAMESPACE, name))
+    await settle(here)
+    stored = await here.stored()
+    assert stored is not None
+    assert not {"samlSPMetadataSecretName", "serviceProvider"} & set(stored["status"])
+
+
+@pytest.mark.case("P2")
+async def test_no_secret_reaches_status_events_or_keystone(here: Scene) -> None:
+    """Neither the client secret nor the admin's password stands anywhere but in its Secret and in the mounted one."""
+    told: list[Event] = []
+    here.stub.fail("POST /v3/groups", 500, "admin-password client-secret", times=1)
+    await here.oidc()
+    async with here.world() as world:
+        walk = Walk(ROOM, world, lambda _ref, event: told.append(event))
+        for _ in range(3):
+            await walk(KEY)
+    await rolled(here, told)
+    sent = [item for item in here.stub.requests if not item[1].endswith("/auth/tokens")]
+    assert "admin-password" not in f"{await here.stored()}{told}"
+    assert "client-secret" not in f"{sent}"
+
+
+@pytest.mark.case("P4")
+async def test_a_backend_that_cannot_be_read_harms_no_sibling(here: Scene) -> None:
+    """Its Secrets are not looked for; the others go on."""
+    from moorage.keystone.backend.room import _secrets_of
+
+    assert list(_secrets_of({**oidc("x"), "spec": {"type": 7}})) == []
+    assert "openstack/client" in list(_secrets_of(oidc("x")))

@@ -17,7 +17,7 @@ from moorage.runtime.world import World
 
 from . import siblings
 from .materials import Document, Materials
-from .render import Projected
+from .saml import pair_secret
 from .seen import Aside, Seen
 from .types import KIND, KeystoneIdentityBackend
 
@@ -35,7 +35,7 @@ def aside_of(world: World, seen: Seen, obj: JsonObject, materials: Materials) ->
     return Aside(
         document=materials.document if isinstance(materials.document, Document) else None,
         sp_metadata=_sp_metadata(world, backend),
-        sp_ends=_end_of(seen),
+        sp_ends=_end_of(backend, materials),
         cautions=() if seen.terminating else _cautions(world, backend, obj),
     )
 
@@ -48,13 +48,13 @@ def _sp_metadata(world: World, backend: KeystoneIdentityBackend) -> str:
     return name if world.cache.get(SECRETS, Key(backend.metadata.namespace, name)) else ""
 
 
-def _end_of(seen: Seen) -> str:
-    """When the certificate ends that the pods are to use; "" when there is none that can be read."""
-    part = seen.wanted.part if isinstance(seen.wanted, Projected) else None
-    if part is None or part.pair is None:
+def _end_of(backend: KeystoneIdentityBackend, materials: Materials) -> str:
+    """When our certificate ends, whether or not anything is projected yet; "" when there is none that can be read."""
+    if backend.spec.saml is None:
         return ""
+    data = materials.secrets.get(pair_secret(backend)) or {}
     try:
-        end = x509.load_pem_x509_certificates(part.pair.certificate)[0].not_valid_after_utc
+        end = x509.load_pem_x509_certificates(data.get("tls.crt", b""))[0].not_valid_after_utc
     except (ValueError, IndexError):
         return ""
     return moment(end)

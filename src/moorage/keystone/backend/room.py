@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+import pydantic
+
 from moorage.core.meta import JsonObject, Key
 from moorage.core.outcome import Outcome
 from moorage.keystone.service.manifests import SAML_SUFFIX
@@ -44,7 +46,11 @@ def _keystone_of(backend: JsonObject) -> Iterable[str]:
 
 
 def _secrets_of(backend: JsonObject) -> Iterable[str]:
-    found = KIND.parse(backend)
+    """An object that this version cannot read names none: its own pass tells, and the others go on."""
+    try:
+        found = KIND.parse(backend)
+    except pydantic.ValidationError:
+        return ()
     names = list(secret_names(found))
     if found.spec.type == "SAML":
         names.append(f"{found.spec.keystone_ref.name}{SP_METADATA}")
