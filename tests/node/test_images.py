@@ -18,7 +18,7 @@ from moorage.node.images.store import Found, ImageStore, Pending, Recipe, split_
 from moorage.node.options import HOST_IMAGE
 
 KEYSTONE = Path(moorage.__file__).parent / "keystone" / "service" / "image"
-COMMITTED = Path(__file__).parents[2] / "deploy" / "images" / "keystone" / "Containerfile"
+COMMITTED = Path(__file__).parents[2] / "deploy" / "images"
 
 
 def store(cache: Path, *recipes: Recipe) -> ImageStore:
@@ -115,9 +115,10 @@ async def test_a_failed_build_says_what_the_tool_said(tmp_path: Path) -> None:
         await Build(load(tmp_path), tmp_path / "w", lambda _: None).run()
 
 
-def test_the_committed_containerfile_follows_from_the_recipe() -> None:
-    """Regenerate: python -m moorage.node.containerfile src/moorage/keystone/service/image > deploy/images/keystone/Containerfile"""
-    assert COMMITTED.read_text() == containerfile(load(KEYSTONE))
+@pytest.mark.parametrize(("name", "folder"), [("keystone", "image"), ("keystone-federation-proxy", "sidecar")])
+def test_the_committed_containerfile_follows_from_the_recipe(name: str, folder: str) -> None:
+    """Regenerate: make generate"""
+    assert (COMMITTED / name / "Containerfile").read_text() == containerfile(load(KEYSTONE.with_name(folder)))
 
 
 def test_a_recipe_that_borrows_the_machine_has_no_containerfile() -> None:

@@ -12,41 +12,18 @@ import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import aiohttp
 import pytest
-import yaml
 from tests.e2e.cloud import BACKEND, KEYSTONE, Cloud, holds
-from tests.e2e.databases.site import QUICK, load
+from tests.e2e.databases.site import load
 from tests.e2e.one_machine.machine import Machine, command_line
+from tests.e2e.unanswered import AUTH, asked, backend, containers, documents, projected
 
 from moorage.core.meta import JsonObject, is_terminating
 from moorage.kube import resources
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "keystone-oidc"
-AUTH = "/OS-FEDERATION/identity_providers/{}/protocols/openid/auth"
 NAMES = ("acme", "beta")
-
-
-def documents() -> list[JsonObject]:
-    found = [doc for file in sorted(EXAMPLE.glob("*.yaml")) for doc in yaml.safe_load_all(file.read_text())]
-    for doc in found:
-        if doc["kind"] == "Keystone":
-            doc["spec"]["extraConfig"] = QUICK
-    return found
-
-
-def backend(name: str) -> JsonObject:
-    """The example's backend under another name: a provider of its own, no bearer tokens."""
-    made = next(doc for doc in documents() if doc["kind"] == "KeystoneIdentityBackend")
-    text = yaml.safe_dump(made).replace("realms/acme", f"realms/{name}").replace("name: acme\n", f"name: {name}\n")
-    found: JsonObject = yaml.safe_load(text)
-    found["spec"]["oidc"].pop("oauth2Introspection", None)
-    found["spec"]["oidc"].pop("caBundleSecretRef", None)
-    found["spec"]["oidc"]["clientSecretRef"]["name"] = "acme-client"
-    found["spec"]["groups"] = []
-    return found
 
 
 @pytest.fixture
@@ -59,25 +36,6 @@ async def keystone(up: Machine, site: Cloud) -> AsyncIterator[Cloud]:
         if await site.exists(BACKEND, name):
             await site.client.delete(BACKEND, site.key(name))
             await site.gone(BACKEND, name)
-
-
-async def asked(site: Cloud, path: str, **headers: str) -> int:
-    """The status of a GET below /v3, on a connection of its own."""
-    async with (
-        aiohttp.ClientSession() as session,
-        session.get((await site.url()) + path, headers=headers, allow_redirects=False) as answer,
-    ):
-        return answer.status
-
-
-async def containers(site: Cloud) -> list[str]:
-    live = await site.client.get(resources.DEPLOYMENTS, site.key("keystone"))
-    return [item["name"] for item in live["spec"]["template"]["spec"]["containers"]]
-
-
-async def projected(site: Cloud, name: str) -> None:
-    await site.until(BACKEND, name, holds("Ready"))
-    await site.until(KEYSTONE, "keystone", holds("IdentityBackendsReady", "True", "AllBackendsProjected"))
 
 
 @pytest.mark.case("C19")

@@ -169,7 +169,9 @@ async def _troubles(world: World, key: Key, inputs: Inputs) -> dict[str, str]:
         found = await world.client.list(POD, key.namespace, labels=chosen)
     except Forbidden:
         return {}
-    held = [(data_of(secret) or {}).get("password", b"") for secret in (inputs.database, inputs.admin)]
+    secrets = [data_of(secret) or {} for secret in (inputs.database, inputs.admin, inputs.passphrase)]
+    secrets += [data or {} for item in inputs.backends for data in item.materials.secrets.values()]
+    held = [data[key] for data in secrets for key in ("password", "passphrase", "clientSecret") if key in data]
     return troubles(found.items, [value.decode(errors="replace").rstrip("\r\n") for value in held])
 
 
