@@ -82,7 +82,7 @@ def _failure(case: JsonObject) -> Failure | None:
     if "failure" not in case:
         return None
     plan = federated_snapshots.PLANS[case["failed"]] if "failed" in case else UpdateDomain(OWN["id"], {})
-    return Failure(plan, case["failure"])
+    return Failure(plan, case["failure"], case.get("refused", False))
 
 
 def _lookup(given: Any) -> Lookup | Unknown | None:

@@ -635,7 +635,25 @@ async def test_an_issuer_that_keystone_finds_too_long_is_told_in_plain_words(her
         walk = Walk(ROOM, world)
         await walk(KEY)
         await walk(KEY)
-    assert "at most 64 characters" in message(await here.stored(), "FederationObjectsReady")
+    stored = await here.stored()
+    assert conditions(stored)["FederationObjectsReady"] == "False/RefusedByKeystone"
+    assert "at most 64 characters" in message(stored, "FederationObjectsReady")
+
+
+async def test_rules_that_keystone_refuses_are_no_passing_trouble(here: Scene) -> None:
+    """MappingsReady turns False although it was True: what is declared is not what runs. Nothing is closed; mended rules heal it."""
+    await attached(here)
+    here.stub.fail("PATCH /v3/OS-FEDERATION/mappings", 400, "Additional properties are not allowed", times=1)
+    await here.edit(mappings=[{**RULES[0], "local": [{"user": {"name": "{0}", "email": "a"}}]}])
+    async with here.world() as world:
+        await Walk(ROOM, world)(KEY)
+    stored = await here.stored()
+    assert conditions(stored)["MappingsReady"] == "False/RefusedByKeystone"
+    assert "Additional properties" in message(stored, "MappingsReady")
+    assert here.stub.federated.providers["acme"]["enabled"] is True
+    await here.edit(mappings=[{**RULES[0], "local": [{"user": {"name": "{0}", "email": "b"}}]}])
+    await rolled(here)
+    assert conditions(await here.stored())["Ready"] == "True/AllReady"
 
 
 # --- deletion

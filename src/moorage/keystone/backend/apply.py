@@ -24,7 +24,7 @@ async def apply(world: World, seen: Seen, plan: Plan) -> Seen:
     try:
         done = await _perform(seen, seen.identity, plan)
     except IdentityError as error:
-        done = seen.after(failure=Failure(plan, str(error)))
+        done = seen.after(failure=Failure(plan, str(error), refused=error.status == 400))
     memory = memory_of(world)
     memory.looks.note(done)
     if done.failure is not None:

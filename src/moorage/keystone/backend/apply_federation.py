@@ -291,7 +291,9 @@ async def _each(items: Iterable[Item], do: Callable[[Item], Awaitable[None]]) ->
 
 
 def _ended(seen: Seen, plan: ObjectPlan, error: IdentityError | None) -> Seen:
-    return seen if error is None else seen.after(failure=Failure(plan, str(error)))
+    if error is None:
+        return seen
+    return seen.after(failure=Failure(plan, str(error), refused=error.status == 400))
 
 
 # --- the snapshot

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from moorage.core.outcome import Failed, Waiting
+from moorage.core.outcome import Waiting
 from moorage.keystone.identity_federation import IdentityProvider, Protocol
 
 from .applied import covers
 from .decide_config import is_projected
 from .decide_mappings import MAPPING_RULES, nothing_is_foreign, rules_are_declared
 from .owned import both, is_open, is_owned, is_settled, owned_providers, owns_mapping, protocol_of, retired
-from .rule import OBJECT_POLL, Answer, Rule, first_answer
+from .rule import OBJECT_POLL, Answer, Rule, failed, first_answer
 from .seen import DomainPlan, Seen
 from .seen_federation import (
     CloseProvider,
@@ -56,11 +56,11 @@ def _why_closed(seen: Seen) -> str:
 
 
 def objects_step_worked(seen: Seen) -> Answer:
-    """A refused or unanswered write ends the pass; the queue tries again."""
-    failed = seen.failure
-    if failed is None or isinstance(failed.plan, DomainPlan | MappingPlan):
+    """An unanswered write ends the pass, and the queue tries again; one that Keystone refuses for its content needs a person."""
+    failure = seen.failure
+    if failure is None or isinstance(failure.plan, DomainPlan | MappingPlan):
         return None
-    return Failed("IdentityAPIError", failed.message, keep=True)
+    return failed(failure)
 
 
 def remote_id_is_free(seen: Seen) -> Answer:

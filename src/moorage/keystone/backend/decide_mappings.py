@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from moorage.core.outcome import Failed, Stalled, Waiting
+from moorage.core.outcome import Stalled, Waiting
 
 from .applied import covers, revocable
 from .owned import both, foreign
-from .rule import OBJECT_POLL, Answer, Rule
+from .rule import OBJECT_POLL, Answer, Rule, failed
 from .seen import Seen
 from .seen_federation import CreateGroups, CreateMapping, GrantRoles, MappingPlan, RevokeRoles, UpdateMapping, ids
 from .wanted import same_rules
@@ -33,11 +33,11 @@ def nothing_is_foreign(seen: Seen) -> Answer:
 
 
 def mappings_step_worked(seen: Seen) -> Answer:
-    """A refused or unanswered write ends the pass; the queue tries again."""
-    failed = seen.failure
-    if failed is None or not isinstance(failed.plan, MappingPlan):
+    """An unanswered write ends the pass, and the queue tries again; one that Keystone refuses for its content needs a person."""
+    failure = seen.failure
+    if failure is None or not isinstance(failure.plan, MappingPlan):
         return None
-    return Failed("IdentityAPIError", failed.message, keep=True)
+    return failed(failure)
 
 
 def undeclared_roles_are_revoked(seen: Seen) -> Answer:

@@ -48,11 +48,11 @@ REASONS: Final = {
     FEDERATION_OBJECTS_READY: (
         "FederationObjectsProvisioned", "NoMappingRules", "IdentityAPIError", "WaitingForConfigProjection", "WaitingForMappings",
         "ForeignFederationObject", "RemoteIDTaken", "DomainNotReady", "IdentityProviderDisabled",
-        "AdminSecretUnavailable",
+        "AdminSecretUnavailable", "RefusedByKeystone",
     ),
     MAPPINGS_READY: (
         "MappingsApplied", "NoMappingRules", "RoleOrProjectNotFound", "IdentityAPIError", "ApplyingMappings", "ForeignFederationObject",
-        "DomainNotReady",
+        "DomainNotReady", "RefusedByKeystone",
     ),
     CONFIG_PROJECTED: ("ConfigProjected", "WaitingForProjection", "WaitingForRollout"),
     DIRECTORY_REACHABLE: (
@@ -69,11 +69,18 @@ EVENTS: Final = (
     "DefaultDomainRefused", "IdentityProviderCreated", "IdentityProviderUpdated", "IdentityProviderEnabled", "IdentityProviderDisabled",
     "MappingCreated", "MappingUpdated", "ProtocolCreated", "ProtocolUpdated", "FederationGroupCreated", "FederationGroupReleased",
     "RolesGranted", "RoleRevoked", "FederationObjectsDeleted", "FederationTeardownFailed", "NoMappingRules", "RoleOrProjectNotFound",
-    "ForeignFederationObject", "RemoteIDTaken", "MappingCaution", "TooManySteps",
+    "ForeignFederationObject", "RemoteIDTaken", "MappingCaution", "RefusedByKeystone", "TooManySteps",
 )  # fmt: skip
 """Every event reason, for the reference."""
 _TELLING: Final = frozenset(
-    {"NoMappingRules", "RoleOrProjectNotFound", "ForeignFederationObject", "RemoteIDTaken", "IdentityAPIError"}
+    {
+        "NoMappingRules",
+        "RoleOrProjectNotFound",
+        "ForeignFederationObject",
+        "RemoteIDTaken",
+        "RefusedByKeystone",
+        "IdentityAPIError",
+    }
 )
 """Reasons of federated conditions that need a person's eye."""
 

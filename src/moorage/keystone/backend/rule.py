@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from moorage.core.outcome import Outcome
+from moorage.core.outcome import Failed, Outcome, Stalled
 from moorage.runtime.room import Released
 
-from .seen import Plan, Seen
+from .seen import Failure, Plan, Seen
 
 Answer: TypeAlias = Plan | Outcome | Released | None
 """The next plan, what a condition came to, or None for "go on"."""
@@ -26,3 +26,10 @@ OBJECT_POLL: Final = 30.0
 def first_answer(rules: Sequence[Rule], seen: Seen) -> Answer:
     """What the first rule says that says anything."""
     return next((answer for rule in rules if (answer := rule(seen)) is not None), None)
+
+
+def failed(failure: Failure) -> Failed | Stalled:
+    """What a write of a federation object came to: a broken wire is no fact, a refusal of the content is one."""
+    if failure.refused:
+        return Stalled("RefusedByKeystone", failure.message)
+    return Failed("IdentityAPIError", failure.message, keep=True)

@@ -117,10 +117,11 @@ Plan: TypeAlias = DomainPlan | ObjectPlan
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A plan that Keystone refused or did not answer."""
+    """A plan that Keystone refused or did not answer. `refused`: what it was sent can never be taken, so a person must change it."""
 
     plan: Plan
     message: str
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
