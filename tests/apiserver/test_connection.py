@@ -9,9 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from tests.apiserver.conftest import CONFIG_MAPS, Client
 
-from moorage.apiserver import connection as module
-from moorage.apiserver.connection import Connection, Exchange, Shared
-from moorage.apiserver.request import Response
+from moorage.serving.connection import Connection, Exchange, Response, Shared
 
 
 class Peer:
@@ -148,11 +146,9 @@ async def test_a_client_that_asks_before_sending_is_told_to_go_on(house: House) 
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["content-length", "chunked"])
-async def test_a_body_over_the_limit_is_reported_and_dropped(
-    house: House, told: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_body_over_the_limit_is_reported_and_dropped(house: House, told: bool) -> None:
     """The application hears of it before the body is in; the rest is dropped and the connection stays usable."""
-    monkeypatch.setattr(module, "BODY_LIMIT", 1000)
+    house.shared.limit = 1000
     peer = await house.peer()
     body = b"x" * 3000
     if told:

@@ -37,6 +37,7 @@ from moorage.kube.transport import Limits
 from moorage.runtime.admission_server import Files
 from moorage.runtime.certificates import issue, make_authority
 from moorage.runtime.controller import Pace
+from moorage.runtime.health import app
 from moorage.runtime.lease import NotLeading, Terms
 from moorage.runtime.operator import Leadership, Operator, Options, WebhookServing
 from moorage.runtime.room import Index, Report, Room, Watch, by_index
@@ -424,7 +425,7 @@ async def test_the_operator_serves_webhooks_and_is_ready_when_they_are(client: C
 
 async def test_a_taken_port_is_an_error_and_not_an_exit(client: Client) -> None:
     """The sentence names the address."""
-    listener = Listener(None, "127.0.0.1:0")
+    listener = Listener(app(ready={}), "127.0.0.1:0")
     await listener.start()
     taken = Options(health_bind=f"127.0.0.1:{listener.port}")
     with pytest.raises(EnvironmentError_, match="cannot listen"):

@@ -17,7 +17,6 @@ from moorage.apiserver.api import Api
 from moorage.apiserver.audit import Audit, Audited
 from moorage.apiserver.auth import Authenticator, impersonated
 from moorage.apiserver.codec import quoted_warnings
-from moorage.apiserver.connection import BODY_LIMIT, Exchange
 from moorage.apiserver.errors import (
     NoSuchPage,
     StatusError,
@@ -30,6 +29,7 @@ from moorage.apiserver.errors import (
 from moorage.apiserver.hub import encode
 from moorage.apiserver.pages import Pages
 from moorage.apiserver.request import ANONYMOUS, Request, Response, parse_query, parse_target
+from moorage.serving.connection import BODY_LIMIT, Exchange
 
 _OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
 _OPEN_PREFIXES = ("/healthz/", "/livez/", "/readyz/")

@@ -5,10 +5,12 @@ Source: apiserver `RequestInfo` (the attributes that authorization and audit see
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from urllib.parse import parse_qsl, unquote
+
+from moorage.serving.connection import Response as Response
 
 _LONG = 512
 """Paths from this length on are not remembered."""
@@ -75,17 +77,6 @@ class Request:
         """The field manager: the parameter, else the first word of the user agent."""
         given = self.query.get("fieldManager", "")
         return given or self.headers.get("user-agent", "unknown").partition("/")[0][:128] or "unknown"
-
-
-@dataclass(slots=True)
-class Response:
-    """An answer: whole (`body`) or streamed (`stream`)."""
-
-    status: int = 200
-    body: bytes = b""
-    content_type: str = "application/json"
-    headers: list[tuple[str, str]] = field(default_factory=list)
-    stream: AsyncIterator[bytes] | None = None
 
 
 def parse_query(text: str) -> dict[str, str]:

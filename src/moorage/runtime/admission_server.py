@@ -1,6 +1,6 @@
 """The admission server: TLS whose certificate changes without a restart.
 
-Enters: an ASGI app, and either certificate files that somebody else renews (cert-manager) or our own authority. Leaves: a
+Enters: an application, and either certificate files that somebody else renews (cert-manager) or our own authority. Leaves: a
 listener. With our own authority its key lives in the Secret `moorage-webhook-ca`, shared by all replicas; each replica issues
 its own server certificate, and the authority's certificate stands as caBundle in the webhook configurations. While the
 authority changes, both old and new are trusted. Conflicts between replicas are settled by resourceVersion.
@@ -27,9 +27,10 @@ from moorage.kube.client import Client
 from moorage.kube.errors import Conflict, NotFound
 from moorage.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
 from moorage.kube.tls import load_pair
+from moorage.serving.connection import Application
 
+from .admission_http import MOST
 from .certificates import Pair, is_ageing, issue, live_bundle, make_authority
-from .health import App
 from .install import CONFIGURATION
 from .serving import Listener
 
@@ -192,12 +193,12 @@ def _text(stored: JsonObject, name: str) -> str:
 class AdmissionServer:
     """Serves webhooks over TLS and looks after its certificate every `period` seconds."""
 
-    def __init__(self, app: App, bind: str, source: CertificateSource, *, period: float = 10.0) -> None:
+    def __init__(self, app: Application, bind: str, source: CertificateSource, *, period: float = 10.0) -> None:
         self._source, self._period = source, period
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._context.set_alpn_protocols(["http/1.1"])
-        self.listener = Listener(app, bind, tls=self._context)
+        self.listener = Listener(app, bind, tls=self._context, limit=MOST)
         self.serving = False
 
     async def run(self) -> None:

@@ -6,33 +6,31 @@ nobody else.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+
+from moorage.serving.connection import Application, Exchange, Response
 
 from .metrics import CONTENT_TYPE
 
 Check = Callable[[], str]
 """Empty when all is well, else why not, in one sentence."""
 
-Scope = Mapping[str, Any]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+def app(*, ready: Mapping[str, Check], metrics: Callable[[], bytes] | None = None) -> Application:
+    """The application; without `metrics` there is no /metrics."""
 
-def app(*, ready: Mapping[str, Check], metrics: Callable[[], bytes] | None = None) -> App:
-    """The ASGI app; without `metrics` there is no /metrics."""
-
-    async def serve(scope: Scope, _receive: Receive, send: Send) -> None:
-        await answer(send, *_respond(scope, ready, metrics))
+    async def serve(exchange: Exchange) -> Response:
+        return Response(*_respond(exchange, ready, metrics))
 
     return serve
 
 
-def _respond(scope: Scope, ready: Mapping[str, Check], metrics: Callable[[], bytes] | None) -> tuple[int, bytes, str]:
-    if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
+def _respond(
+    exchange: Exchange, ready: Mapping[str, Check], metrics: Callable[[], bytes] | None
+) -> tuple[int, bytes, str]:
+    if exchange.method not in ("GET", "HEAD"):
         return 405, b"only GET\n", _TEXT
-    match scope["path"]:
+    match exchange.path:
         case "/healthz" | "/livez":
             return 200, b"ok\n", _TEXT
         case "/readyz":
@@ -50,10 +48,3 @@ def _readiness(ready: Mapping[str, Check]) -> tuple[int, bytes, str]:
 
 
 _TEXT = "text/plain; charset=utf-8"
-
-
-async def answer(send: Send, status: int, body: bytes, content_type: str) -> None:
-    """Send one whole response."""
-    headers = [(b"content-type", content_type.encode()), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -1,17 +1,16 @@
 """One HTTP/1.1 connection: bytes to exchanges, answers to bytes, one write an answer.
 
 Enters: what a client sends, split by httptools. Leaves: each request to the application, in order, once it is whole (or is known
-to be too large or too late); its answer in one piece, or in chunks as fast as the client reads. It knows nothing of Kubernetes.
-Source: RFC 9112.
+to be too large or too late); its answer in one piece, or in chunks as fast as the client reads. It knows nothing of Kubernetes, and of
+a client's certificate only what `identify` makes of it. Source: RFC 9112; ADR 0008.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -21,10 +20,6 @@ from typing import Any, Literal, cast
 import httptools
 import structlog
 
-from moorage.apiserver.auth import certificate_user
-from moorage.apiserver.errors import method_not_allowed
-from moorage.apiserver.request import Response, User
-
 BODY_LIMIT = 3 * 1024 * 1024
 """Bytes of a body at most; what is beyond is read and dropped."""
 BODY_SECONDS = 60.0
@@ -33,8 +28,8 @@ IDLE_SECONDS = 120.0
 """How long a connection may wait for its next request."""
 _HEAD_LIMIT = 64 * 1024
 _REQUEST_LINE = re.compile(rb"[A-Z]+ /")
-_NO_SUCH_METHOD = json.dumps(method_not_allowed().to_wire())
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_TEXT = "text/plain; charset=utf-8"
 log = structlog.get_logger(__name__)
 
 
@@ -46,11 +41,11 @@ class Exchange:
         path, query: still percent-encoded, without the question mark.
         headers: by lower-case name; the last value of a repeated one, but all of Accept.
         groups: the values of Impersonate-Group, which may repeat.
-        fault: why the body is not whole: over BODY_LIMIT, or not there in BODY_SECONDS.
-        peer: the user of the client's certificate.
+        fault: why the body is not whole: over the limit, or not there in BODY_SECONDS.
+        peer: what `identify` made of the client's certificate.
     """
 
-    peer: User | None
+    peer: Any
     address: str
     method: str = ""
     path: str = ""
@@ -63,15 +58,36 @@ class Exchange:
     keep_alive: bool = True
 
 
+@dataclass(slots=True)
+class Response:
+    """An answer: whole (`body`) or streamed (`stream`)."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = "application/json"
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    stream: AsyncIterator[bytes] | None = None
+
+
 Application = Callable[[Exchange], Awaitable[Response]]
 
 
 @dataclass(slots=True, eq=False)
 class Shared:
-    """What the connections of one listener share."""
+    """What the connections of one listener share.
+
+    Args:
+        most: connections at once.
+        limit: bytes of a body.
+        identify: who a client is by its verified certificate, as `ssl.SSLSocket.getpeercert` gives it; asked once a connection.
+        no_such_method: text and media type of the answer to a method that HTTP does not know.
+    """
 
     app: Application
-    most: int
+    most: int = 2000
+    limit: int = BODY_LIMIT
+    identify: Callable[[Mapping[str, Any] | None], Any] = lambda _certificate: None
+    no_such_method: tuple[str, str] = ("Method Not Allowed", _TEXT)
     connections: set[Connection] = field(default_factory=set)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -93,7 +109,7 @@ class Connection(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)
         self._parser = httptools.HttpRequestParser(self)
         tls, address = transport.get_extra_info("ssl_object"), transport.get_extra_info("peername")
-        self._peer = certificate_user(tls.getpeercert()) if tls is not None else None
+        self._peer = self._shared.identify(tls.getpeercert()) if tls is not None else None
         self._address = address[0] if address else ""
         self._full = len(self._shared.connections) >= self._shared.most
         self._since = self._loop.time()
@@ -116,7 +132,7 @@ class Connection(asyncio.Protocol):
             self._last = True
         except httptools.HttpParserError as error:
             if isinstance(error, httptools.HttpParserInvalidMethodError) and _REQUEST_LINE.match(data):
-                self._refuse(405, _NO_SUCH_METHOD, "application/json")
+                self._refuse(405, *self._shared.no_such_method)
             else:
                 self._refuse(400, "Invalid HTTP request received.")
         if self.receiving and not self._exchange.method:
@@ -155,7 +171,7 @@ class Connection(asyncio.Protocol):
         exchange.keep_alive = exchange.chunked and self._parser.should_keep_alive()
         self._size = 0
         told = exchange.headers.get("content-length", "")
-        if told.isdigit() and int(told) > BODY_LIMIT:
+        if told.isdigit() and int(told) > self._shared.limit:
             self._dispatch("large")
         elif exchange.headers.get("expect", "").lower() == "100-continue" and not self._task:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -176,7 +192,7 @@ class Connection(asyncio.Protocol):
             return
         self._size += len(body)
         self._parts.append(body)
-        if self._size > BODY_LIMIT:
+        if self._size > self._shared.limit:
             self._dispatch("large")
 
     def on_message_complete(self) -> None:
@@ -275,7 +291,7 @@ class Connection(asyncio.Protocol):
 
     # Ends.
 
-    def _refuse(self, status: int, why: str, content_type: str = "text/plain; charset=utf-8") -> None:
+    def _refuse(self, status: int, why: str, content_type: str = _TEXT) -> None:
         """Say why nothing more is read, unless an answer is under way."""
         if self._task is None or self._full:
             head = _head(status, content_type, True)
