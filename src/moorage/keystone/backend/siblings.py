@@ -55,16 +55,17 @@ def check(backend: KeystoneIdentityBackend, found: Iterable[JsonObject]) -> Iter
     wanted, is_ldap = mine.domain.lower(), mine.type == "LDAP"
     ldap_domains: dict[str, str] = {}
     for other in found:
-        domain: str = other["spec"]["domain"]["name"].lower()
+        spec = other["spec"]
+        domain: str = spec["domain"]["name"].lower()
         if domain == wanted:
             owner = other["metadata"]["name"]
             detail = f"domain name collides with backend {owner} of the same Keystone (letter case does not count)"
             yield duplicate("spec.domain.name", mine.domain, detail)
         if is_ldap:
-            if _maps_onto(other["spec"], wanted):
+            if (rules := spec.get("mappings")) and _maps_onto(rules, wanted):
                 yield f"spec.domain.name: backend {other['metadata']['name']} maps ephemeral users onto groups of this domain; {_CANNOT}"
             continue
-        if other["spec"]["type"] == "LDAP":
+        if spec["type"] == "LDAP":
             ldap_domains[domain] = other["metadata"]["name"]
         else:
             yield from _federation(mine, _facts_of(other))
@@ -115,9 +116,9 @@ def _groups_in_directories(spec: Spec, directories: dict[str, str]) -> Iterator[
                 yield f"spec.mappings[{rule_index}].local[{index}]: a group of LDAP backend {owner}; {_CANNOT}"
 
 
-def _maps_onto(spec: JsonObject, domain: str) -> bool:
-    """Whether a declared mapping puts ephemeral users into groups of the domain."""
-    for local in chain.from_iterable(rule["local"] for rule in spec.get("mappings") or ()):
+def _maps_onto(rules: Sequence[JsonObject], domain: str) -> bool:
+    """Whether declared mapping rules put ephemeral users into groups of the domain."""
+    for local in chain.from_iterable(rule["local"] for rule in rules):
         named = (local["group"].get("domain") if local.get("group") else local.get("domain")) or {}
         if (named.get("name") or "").lower() == domain and (local.get("user") or {}).get("type") != "local":
             return True
