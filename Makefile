@@ -10,15 +10,16 @@ JOBS ?= 2
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: .venv/.ready debian  ## the main job on one machine, from nothing to a login (KEEP=1 leaves it up)
-	@$(PY) tools/demo.py
+demo: .venv/.ready debian  ## the main job on one machine, from nothing to a login (KEEP=1 leaves it up; FEDERATION=1: browser logins at a Keycloak)
+	@$(PY) $(if $(FEDERATION),tools/demo_federation.py,tools/demo.py)
 
 test: .venv/.ready debian  ## the whole suite on real parts from Python and Debian packages
 	@$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not conformance" tests
 
 conformance: .venv/.ready debian  ## the same semantics on a real kube-apiserver (built once, cached)
 	@$(PY) tools/conformance.py
-	@$(PY) -m pytest -n $(JOBS) --dist loadfile -m conformance tests/conformance tests/e2e/kubernetes tests/keystone tests/real tests/schema
+	@$(PY) tools/keycloak.py
+	@$(PY) -m pytest -n $(JOBS) --dist loadfile -m conformance tests/conformance tests/e2e/federation tests/e2e/kubernetes tests/keystone tests/real tests/schema
 
 check: .venv/.ready  ## format, lint, types, import contract, generated files, docs
 	@.venv/bin/ruff format --check --quiet . && echo "format: ok"

@@ -61,9 +61,9 @@ def _page(title: str, body: str) -> Answer:
 
 
 @contextmanager
-def dashboard(folder: Path, authority: Authority, *, host: str = "127.0.0.30") -> Iterator[Dashboard]:
-    """Serve a dashboard over https on a free port of `host`."""
+def dashboard(folder: Path, authority: Authority, *, host: str = "127.0.0.30", port: int = 0) -> Iterator[Dashboard]:
+    """Serve a dashboard over https on `host`; port 0 is a free one."""
     made = Dashboard()
-    with served(folder, "dashboard", authority, made.answer, host=host) as url:
+    with served(folder, "dashboard", authority, made.answer, host=host, port=port) as url:
         made.url = url
         yield made

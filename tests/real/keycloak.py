@@ -205,11 +205,16 @@ def _serves(host: str, port: int, path: str, context: ssl.SSLContext) -> bool:
 
 @contextmanager
 def keycloak(
-    folder: Path, realms: Sequence[dict[str, Any]], authority: Authority | None = None, *, host: str = "127.0.0.11"
+    folder: Path,
+    realms: Sequence[dict[str, Any]],
+    authority: Authority | None = None,
+    *,
+    host: str = "127.0.0.11",
+    port: int = 0,
 ) -> Iterator[Keycloak]:
-    """Serve the realms over https on a free port of `host`."""
+    """Serve the realms over https on `host`; port 0 is a free one."""
     trusted = authority or Authority()
-    home, port = _home(folder, realms), free_port(host)
+    home, port = _home(folder, realms), port or free_port(host)
     certificate, key = trusted.issue(folder, "keycloak", (host,))
     url = f"https://{host}:{port}"
     argv = [

@@ -15,6 +15,15 @@ import aiohttp
 from moorage.core.meta import JsonObject
 
 FEDERATION = "/OS-FEDERATION/identity_providers"
+HEADERS = {
+    "Oidc-Iss": "",
+    "Oidc-Preferred-Username": "mallory",
+    "Oidc-Groups": "eng;ops",
+    "Mellon-Idp": "",
+    "Mellon-Username": "mallory",
+    "Mellon-Groups": "eng;ops",
+}
+"""Claims as Keystone would take them from a sidecar; the remote ids are filled in by who forges them."""
 
 
 @dataclass

@@ -41,7 +41,8 @@ class Answer:
         return next((value for key, value in self.headers if key.lower() == name.lower()), "")
 
 
-def _exchange(trust: ssl.SSLContext, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
+def ask(trust: ssl.SSLContext, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
+    """Ask once, in the caller's own thread."""
     scheme, _, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     connection = (
@@ -70,4 +71,4 @@ async def exchange(
     body: bytes | None = None,
 ) -> Answer:
     """Ask once; OSError and http.client's errors when nobody answers."""
-    return await asyncio.to_thread(_exchange, trust, method, url, headers or {}, body)
+    return await asyncio.to_thread(ask, trust, method, url, headers or {}, body)

@@ -103,15 +103,18 @@ def bundle(path: Path) -> Iterator[tuple[str, str]]:
 
 async def secrets(site: Cloud) -> dict[str, str]:
     """Secret values by `<Secret>/<key>`: keys, passwords, domain files' passwords; not names and addresses."""
-    harmless = {"username", "ca.crt", "tls.crt", "namespace"}
+    harmless = {"username", "ca.crt", "tls.crt", "namespace", "entityID"}
+    public = (".xml", ".provider", ".digest", "ca.pem", "cert.pem", "bundle.pem", "httpd-base.conf")
     found = {}
     for item in (await site.client.list(resources.SECRETS)).items:
         for key, value in (item.get("data") or {}).items():
             text = base64.b64decode(value).decode(errors="replace").strip()
             name = f"{item['metadata']['name']}/{key}"
+            if key.endswith(public):
+                continue
             if key.endswith(".conf"):
-                lines = [line for line in text.splitlines() if line.startswith("password")]
-                found[name] = lines[0].partition(" = ")[2]
+                lines = [line for line in text.splitlines() if line.startswith(("password", "OIDCCryptoPassphrase"))]
+                found |= {name: line.partition(" = ")[2] or line.partition(" ")[2].strip('"') for line in lines}
             elif key not in harmless and len(text) >= SHORTEST and not text.startswith("sqlite:"):
                 found[name] = text
     return found

@@ -228,6 +228,17 @@ async def test_no_secret_stands_in_anything_that_is_said_or_shown(
     assert leaks(places, values) == []
 
 
+async def test_keystone_finds_its_keys_closed_and_no_password_of_a_pod_is_on_the_disk(
+    up: Machine, attached: Cloud
+) -> None:
+    """S16: "key_repository is world readable" in each log. S17: the administrator's password in the folder of the pod that had used it."""
+    texts = [path.read_text(errors="replace") for path in (up.data / "logs").rglob("*.log")]
+    assert [text for text in texts if "world readable" in text] == []
+    kept = [path for path in (up.data / "node").rglob("*") if path.is_file() and "volumes" not in path.parts]
+    assert kept
+    assert [path for path in kept if example.ADMIN_PASSWORD.encode() in path.read_bytes()] == []
+
+
 async def test_nothing_listens_beyond_loopback(up: Machine, attached: Cloud) -> None:
     """Neither the machine nor any process of its pods."""
     assert up.process is not None

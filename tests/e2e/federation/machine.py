@@ -1,0 +1,104 @@
+"""`moorage up` with a fake provider beside it and a TLS gateway before its Keystone.
+
+Enters: a folder. Leaves: a running `Federated` for the time of a `with`, nothing attached yet. Everything that a person would do is done through the API.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.e2e.cloud import BACKEND, KEYSTONE, Cloud, cloud, holds
+from tests.e2e.example import ADMIN_PASSWORD
+from tests.e2e.federation import manifests
+from tests.e2e.federation.site import CORP, DASHBOARD, Site, realms
+from tests.e2e.one_machine.machine import Machine, machine
+from tests.fakes.idp import FakeIdp, ServiceProvider, fake_idp
+from tests.real.certificates import Authority
+from tests.real.gateway import gateway
+from tests.real.ports import free_port
+
+from moorage.core.meta import JsonObject
+from moorage.kube import resources
+
+GATEWAY = "127.0.0.40"
+SP_METADATA = "keystone-saml-sp-metadata"
+
+
+@dataclass
+class Federated:
+    """A machine, a provider and the gateway's address; `site` as soon as Keystone is served."""
+
+    up: Machine
+    idp: FakeIdp
+    base: str
+    authority: Authority
+    stack: contextlib.ExitStack
+    site: Site | None = field(default=None, init=False)
+
+    @property
+    def trust(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cadata=self.authority.pem.decode())
+
+    async def serve(self, on: Cloud, *more: JsonObject) -> Site:
+        """Apply the Keystone and put the gateway before it."""
+        await on.apply([*manifests.site(self.base, DASHBOARD), *more])
+        await on.until(KEYSTONE, "keystone", holds("KeystoneAPIReady"))
+        url = await on.url()
+        port = int(self.base.rpartition(":")[2])
+        place = self.up.folder / "gateway"
+        behind = [url.removesuffix("/v3")]
+        self.stack.enter_context(gateway(place, self.authority, behind, host=GATEWAY, port=port))
+        self.site = Site(self.base, url, self.idp, self.trust, ADMIN_PASSWORD)
+        return self.site
+
+    async def attach(self, on: Cloud, *names: str) -> None:
+        """Apply backends of the stand and wait until they are Ready; the provider learns of the service provider as an administrator would tell it."""
+        wanted = manifests.backends(self.idp)
+        for name in names:
+            await on.apply(wanted[name])
+        if CORP in names:
+            await self.register(on)
+        for name in names:
+            await on.until(BACKEND, name, holds("Ready"))
+
+    async def register(self, on: Cloud) -> None:
+        """Hand the exported SP metadata to the provider."""
+        found = await on.until(resources.SECRETS, SP_METADATA, lambda obj: bool(obj.get("data")))
+        document = content(found, "sp-metadata.xml")
+        realm = self.idp.realm(CORP)
+        realm.providers[:] = [ServiceProvider.of(document)]
+
+    async def detach(self, on: Cloud, *names: str) -> None:
+        """Delete backends and wait until they are gone."""
+        for name in names:
+            await on.client.delete(BACKEND, on.key(name))
+        for name in names:
+            await on.gone(BACKEND, name)
+
+
+def content(secret: JsonObject, key: str) -> bytes:
+    """A value of a Secret."""
+    return base64.b64decode(secret["data"][key])
+
+
+@contextlib.contextmanager
+def federated_machine(folder: Path) -> Iterator[Federated]:
+    """A machine and a provider."""
+    base = f"https://{GATEWAY}:{free_port(GATEWAY)}"
+    authority = Authority()
+    with contextlib.ExitStack() as stack:
+        idp = stack.enter_context(fake_idp(folder / "idp", realms(base), authority))
+        up = stack.enter_context(machine(folder))
+        yield Federated(up, idp, base, authority, stack)
+
+
+@contextlib.asynccontextmanager
+async def client(of: Federated) -> AsyncIterator[Cloud]:
+    """A client of its API."""
+    async with cloud(of.up.kubeconfig) as opened:
+        yield opened

@@ -1,0 +1,227 @@
+"""One machine: an OpenID Connect provider, a second one, a SAML provider and a directory on one Keystone; attached, used, hurt, detached.
+
+One story on one machine, in the order of the file: each test leaves the four attached, the last one takes them away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from tests.e2e import example
+from tests.e2e.cloud import BACKEND, KEYSTONE, Cloud, condition, holds
+from tests.e2e.federation.machine import Federated, client, content, federated_machine
+from tests.e2e.federation.site import ACME, BETA, CORP, PEOPLE, Site
+from tests.e2e.federation.watchers import forger, watching
+from tests.e2e.one_machine.machine import command_line
+from tests.e2e.one_machine.quiet import Arguments, family, files, leaks, objects, secrets
+from tests.real.ports import children
+
+from moorage.kube import resources
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+FEDERATED = (ACME, BETA, CORP)
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federated]:
+    """A machine with Keystone and the directory's domain, nothing federated yet."""
+    with federated_machine(tmp_path_factory.mktemp("federated")) as running:
+        asyncio.run(_served(running))
+        yield running
+
+
+async def _served(running: Federated) -> None:
+    async with client(running) as on:
+        bind, backend = (
+            next(item for item in example.manifests(running.up.directory) if item["metadata"]["name"] == name)
+            for name in ("planetexpress-bind", example.BACKEND)
+        )
+        await running.serve(on, bind, backend)
+        await on.ready(example.BACKEND)
+
+
+@pytest.fixture(scope="module")
+def arguments(machine: Federated) -> Iterator[Arguments]:
+    """The arguments of every process of the machine."""
+    watcher = Arguments(machine.up)
+    watcher.start()
+    yield watcher
+    watcher.end()
+
+
+@pytest.fixture
+async def on(machine: Federated) -> AsyncIterator[Cloud]:
+    """A client of the API."""
+    async with client(machine) as opened:
+        yield opened
+
+
+@pytest.fixture
+def site(machine: Federated) -> Site:
+    """The cloud as people see it, its providers as they should be."""
+    assert machine.site is not None
+    for realm in machine.idp.realms.values():
+        realm.down = False
+    return machine.site
+
+
+@pytest.mark.case("S1", "B14")
+async def test_all_are_attached_and_nobody_forges_a_login_meanwhile(
+    machine: Federated, arguments: Arguments, on: Cloud, site: Site
+) -> None:
+    """From before the first object is made until everything is Ready, claims of nobody's are refused."""
+    async with watching(forger(site, *FEDERATED)) as attacker:
+        await machine.attach(on, *FEDERATED)
+    assert attacker.asked > 20
+    assert not attacker.bad
+
+
+@pytest.mark.parametrize("name", FEDERATED)
+async def test_people_sign_in(site: Site, name: str) -> None:
+    """With the roles of the groups that their provider asserts."""
+    token = await site.token_of(name)
+    said = await site.said_of(token)
+    assert (said["user"]["name"], said["user"]["domain"]["name"]) == (PEOPLE[name], name)
+    assert await site.scoped(token, name) == ["member", "reader"]
+
+
+async def test_a_bearer_token_is_taken_and_the_directory_serves_its_users(on: Cloud, site: Site) -> None:
+    """Two ways more to get in, at the same sidecar."""
+    found = await site.bearer(site.idp.token(ACME, "alice", "cli"))
+    assert (found.status, found.user, await site.scoped(found.token, ACME)) == (201, "alice", ["member", "reader"])
+    assert (await on.login("fry", "fry")).status == 201
+
+
+async def test_status_names_the_metadata_for_the_provider(on: Cloud, site: Site) -> None:
+    """entityID and document are where the status says, and the sidecar serves the same document."""
+    backend = await on.client.get(BACKEND, on.key(CORP))
+    name = backend["status"]["samlSPMetadataSecretName"]
+    secret = await on.client.get(resources.SECRETS, on.key(name))
+    assert content(secret, "entityID").decode() == site.mellon("metadata")
+    served = await site.raw("GET", f"{site.protected(CORP)}/mellon/metadata")
+    assert (served.status, "AssertionConsumerService" in served.text) == (200, True)
+
+
+async def test_the_provider_signs_with_a_new_key_and_nothing_is_started_anew(on: Cloud, site: Site) -> None:
+    """OIDC: the module reads the key set again by itself."""
+    before = await on.revision()
+    site.idp.realm(BETA).rotate()
+    assert await site.token_of(BETA)
+    assert await on.revision() == before
+
+
+async def test_while_a_provider_is_down_its_people_stay_out_and_passwords_go_on(on: Cloud, site: Site) -> None:
+    """Federated logins fail closed; the others do not notice. When it is back, so are they."""
+    site.idp.realm(ACME).down = True
+    token = site.idp.token(ACME, "alice", "cli")
+    assert (await site.bearer(token)).status in (401, 502, 503)
+    assert (await site.administrator_gets_in()).status == 201
+    assert (await on.login("fry", "fry")).status == 201
+    assert await site.token_of(BETA)
+    site.idp.realm(ACME).down = False
+    assert (await site.bearer(token)).status == 201
+
+
+async def test_a_sidecar_that_is_killed_comes_back(machine: Federated, on: Cloud, site: Site) -> None:
+    """The container is started anew in its pod; Keystone itself is not."""
+    (pod,) = (await on.client.list(resources.PODS, on.namespace, labels="app.kubernetes.io/component=api")).items
+    os.kill(_sidecar(machine), signal.SIGKILL)
+
+    def again(obj: dict) -> bool:  # type: ignore[type-arg]
+        states = {item["name"]: item for item in obj["status"].get("containerStatuses", ())}
+        return states["federation-proxy"]["restartCount"] >= 1 and all(item["ready"] for item in states.values())
+
+    after = await on.until(resources.PODS, pod["metadata"]["name"], again)
+    counts = {item["name"]: item["restartCount"] for item in after["status"]["containerStatuses"]}
+    assert [count for name, count in counts.items() if name != "federation-proxy"] == [0]
+    assert (await site.bearer(site.idp.token(ACME, "alice", "cli"))).status == 201
+
+
+def _sidecar(machine: Federated) -> int:
+    """Apache's first process."""
+    assert machine.up.process is not None
+    everybody = family([machine.up.process.pid, *machine.up.pods()])
+    apaches = {pid for pid in everybody if command_line(pid).startswith("apache2 ")}
+    (first,) = apaches - {child for pid in apaches for child in children(pid)}
+    return first
+
+
+def _hostile(site: Site) -> Iterator[tuple[str, str]]:
+    """Documents that no provider of ours sends, and what the status says of each."""
+    good = site.idp.metadata(CORP).decode()
+    yield '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/passwd">]><r>&x;</r>', "document type declaration is refused"
+    yield good.replace(site.idp.entity(CORP) + '"', 'https://elsewhere.example/"', 1), "entityID"
+    yield good.replace("md:KeyDescriptor", "md:Nothing"), "certificate"
+    yield site.idp.metadata(CORP, days=-1).decode(), "certificate"
+
+
+@pytest.mark.case("B40")
+async def test_bad_metadata_closes_its_own_backend_only_and_new_metadata_heals_it(on: Cloud, site: Site) -> None:
+    """Hostile, foreign and ended documents: the sibling's logins go on, and status repeats nothing of them. Then the provider has a new key."""
+    for text, said in _hostile(site):
+        await on.set_secret("corp-metadata", **{"idp-metadata.xml": text})
+        found = await on.until(BACKEND, CORP, lambda obj, said=said: said in condition(obj, "ConfigProjected")[2])
+        assert "passwd" not in str(found["status"])
+        assert "elsewhere" not in str(found["status"])
+    await on.until(BACKEND, CORP, holds("FederationObjectsReady", "False"))
+    assert (await site.bearer(site.idp.token(ACME, "alice", "cli"))).status == 201
+    assert not await _opened(site)
+    site.idp.realm(CORP).rotate()
+    await on.set_secret("corp-metadata", **{"idp-metadata.xml": site.idp.metadata(CORP).decode()})
+    await on.until(BACKEND, CORP, holds("Ready"))
+    assert await site.token_of(CORP)
+
+
+async def _opened(site: Site) -> bool:
+    """Whether somebody signs in at the SAML provider."""
+    page = await site.visitor().open(site.websso(CORP))
+    return bool(page.token) or page.url.startswith(site.idp.entity(CORP))
+
+
+async def test_no_secret_is_seen_anywhere(machine: Federated, arguments: Arguments, on: Cloud) -> None:
+    """Client secret, key pair, passphrase: not in a log, an object, an argument."""
+    values = await secrets(on)
+    assert {
+        "acme-client/clientSecret",
+        "keystone-saml-sp/tls.key",
+        "keystone-oidc-crypto-passphrase/passphrase",
+    } <= set(values)
+    texts = [(f"object {item['kind']} {item['metadata']['name']}", str(item)) for item in await objects(on)]
+    assert not leaks([*files(machine.up), *texts, ("arguments", "\n".join(arguments.seen))], values)
+
+
+@pytest.mark.case("S1")
+async def test_detached_one_after_the_other_and_nobody_forges_a_login_meanwhile(
+    machine: Federated, on: Cloud, site: Site
+) -> None:
+    """Those that stay go on; with the last one the sidecar goes, and the administrator gets in as before."""
+    async with watching(forger(site, *FEDERATED)) as attacker:
+        await machine.detach(on, ACME, BETA)
+        assert await site.token_of(CORP)
+        assert (await on.login("fry", "fry")).status == 201
+        await machine.detach(on, CORP)
+        await on.until(KEYSTONE, "keystone", holds("Ready"))
+    assert not attacker.bad
+    volumes = await on.mounted()
+    assert not [name for name in volumes if "federation" in name]
+    live = await on.client.get(resources.DEPLOYMENTS, on.key("keystone"))
+    assert [item["name"] for item in live["spec"]["template"]["spec"]["containers"]] == ["keystone"]
+    for name in await _secrets(on):
+        await on.gone(resources.SECRETS, name, limit=60)
+    async with site.administrator() as admin:
+        assert (await admin.made("GET", "/OS-FEDERATION/identity_providers"))["identity_providers"] == []
+        assert (await admin.made("GET", "/OS-FEDERATION/mappings"))["mappings"] == []
+        names = {item["name"] for item in (await admin.made("GET", "/domains"))["domains"]}
+    assert not names & set(FEDERATED)
+    assert (await site.administrator_gets_in()).status == 201
+    assert (await on.login("fry", "fry")).status == 201
+
+
+async def _secrets(on: Cloud) -> list[str]:
+    """Secrets of federation: each holds a copy of a client secret or a key."""
+    names = [item["metadata"]["name"] for item in (await on.client.list(resources.SECRETS, on.namespace)).items]
+    return [name for name in names if "-federation-" in name or name == "keystone-saml-sp-metadata"]
