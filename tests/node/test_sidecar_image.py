@@ -21,6 +21,7 @@ from moorage.core.meta import JsonObject, Key
 from moorage.keystone.service import manifests, pods
 from moorage.keystone.service.federated_pods import Sidecar, federated
 from moorage.keystone.service.federation import CONFIG_VOLUME, METADATA_VOLUME, Mount
+from moorage.keystone.service.httpd import httpd_conf
 from moorage.keystone.service.proxy import SOCKET
 from moorage.kube.resources import DEPLOYMENTS, EVENTS, PODS, SECRETS, SERVICES
 from moorage.node import Recipe
@@ -183,6 +184,12 @@ async def test_attach_and_detach_roll_without_a_lost_request_though_the_port_cha
     assert await said(await url(site)) == "federated"
     back = await roll(site, plain())
     assert set(back) == {"plain", "federated"}, back
+
+
+@pytest.mark.case("C19")
+def test_the_real_base_configuration_ends_each_connection_with_its_answer() -> None:
+    """As the one of these tests does: on an idle connection of an ending pod a request would be lost."""
+    assert "KeepAlive Off" in httpd_conf(None).splitlines()
 
 
 @pytest.mark.case("C19")
