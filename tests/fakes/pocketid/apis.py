@@ -16,7 +16,7 @@ from .reading import Faults, Members, Problem, as_members, bounded, one_of, refu
 
 NOUN = "API"
 RESERVED = frozenset({"openid", "profile", "email", "email_verified", "groups", "offline_access"})
-_KEY = re.compile(r'[!-~]+')
+_KEY = re.compile(r"[!-~]+")
 _RESOURCE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s#]+")
 
 

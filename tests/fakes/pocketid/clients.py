@@ -87,7 +87,9 @@ def _identity(call: Call, item: Members) -> dict[str, Any]:
 def list_all(call: Call) -> Answer:
     columns = {"name": lambda client: bytewise(client.settings["name"])}
     rows = list(call.store.clients.values())
-    return json_answer(page(rows, call.query, lambda client: [client.settings["name"]], columns, call.fake.shown.client_of_list))
+    return json_answer(
+        page(rows, call.query, lambda client: [client.settings["name"]], columns, call.fake.shown.client_of_list)
+    )
 
 
 def create(call: Call) -> Answer:

@@ -34,7 +34,11 @@ class Clock:
         local = datetime.fromtimestamp(seconds, UTC).astimezone(self.zone)
         fraction = f".{rest:09}".rstrip("0")
         offset = local.strftime("%z")
-        return local.strftime("%Y-%m-%dT%H:%M:%S") + fraction + ("Z" if offset == "+0000" else f"{offset[:3]}:{offset[3:]}")
+        return (
+            local.strftime("%Y-%m-%dT%H:%M:%S")
+            + fraction
+            + ("Z" if offset == "+0000" else f"{offset[:3]}:{offset[3:]}")
+        )
 
     def stored(self, moment: int) -> str:
         """As an answer shows a row that was read back."""

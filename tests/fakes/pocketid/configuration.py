@@ -57,7 +57,10 @@ def _shown(call: Call, names: tuple[str, ...]) -> list[dict[str, str]]:
 
 def read_public(call: Call) -> Answer:
     fixed = "true" if call.fake.ui_config_disabled else "false"
-    told = [{"key": name, "type": "bool", "value": value} for name, value in (("uiConfigDisabled", fixed), ("tracingEnabled", "false"))]
+    told = [
+        {"key": name, "type": "bool", "value": value}
+        for name, value in (("uiConfigDisabled", fixed), ("tracingEnabled", "false"))
+    ]
     return json_answer(_shown(call, PUBLIC) + told)
 
 

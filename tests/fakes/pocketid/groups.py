@@ -15,8 +15,30 @@ from .shown import claims
 
 NOUN = "User group"
 RESERVED_CLAIMS = frozenset(
-    "given_name family_name name email email_verified preferred_username display_name picture groups sub iss aud exp iat auth_time "
-    "nonce acr amr azp nbf jti type".split()
+    [
+        "given_name",
+        "family_name",
+        "name",
+        "email",
+        "email_verified",
+        "preferred_username",
+        "display_name",
+        "picture",
+        "groups",
+        "sub",
+        "iss",
+        "aud",
+        "exp",
+        "iat",
+        "auth_time",
+        "nonce",
+        "acr",
+        "amr",
+        "azp",
+        "nbf",
+        "jti",
+        "type",
+    ]
 )
 
 

@@ -167,7 +167,14 @@ def preview(call: Call) -> Answer:
     told = user_claims(call, user, scopes)
     now = call.now // SECOND
     end = now + client.settings["accessTokenDurationMinutes"] * 60
-    life: dict[str, Any] = {"iss": call.fake.app_url, "iat": now, "exp": end, "rat": now, "auth_time": now, "jti": new_id()}
+    life: dict[str, Any] = {
+        "iss": call.fake.app_url,
+        "iat": now,
+        "exp": end,
+        "rat": now,
+        "auth_time": now,
+        "jti": new_id(),
+    }
     return json_answer({
         "idToken": told | life | {"aud": [client.id], "type": "id-token"},
         "accessToken": life | {"sub": user.id, "aud": [client.id, call.fake.app_url], "scp": list(scopes)},
@@ -177,5 +184,3 @@ def preview(call: Call) -> Answer:
 
 def end_session(call: Call) -> Answer:
     return see(f"{call.fake.app_url}/logout")
-
-

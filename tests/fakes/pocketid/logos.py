@@ -76,7 +76,9 @@ def read(call: Call) -> Answer:
     kept = logos.get(_side(call)) or logos.get("light")
     if kept is None:
         raise Problem(404, "image_not_found")
-    return Answer(200, kept[1], {"Content-Type": kept[0], "Cache-Control": "public, max-age=900, stale-while-revalidate=43200"})
+    return Answer(
+        200, kept[1], {"Content-Type": kept[0], "Cache-Control": "public, max-age=900, stale-while-revalidate=43200"}
+    )
 
 
 def upload(call: Call) -> Answer:
@@ -112,5 +114,3 @@ def delete(call: Call) -> Answer:
     if client.logos.pop(_side(call), None) is None:
         raise Problem(404, "image_not_found")
     return NOTHING
-
-

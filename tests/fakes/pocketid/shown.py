@@ -80,7 +80,13 @@ class Shown:
         """One that an upgrade carried over was read back, so it has no fraction."""
         created = self.clock.fresh(item.created) if item.prefix else self.clock.stored(item.created)
         active = item.active(self.clock.now())
-        return {"id": item.id, "prefix": item.prefix, "createdAt": created, "expiresAt": item.expires, "isActive": active}
+        return {
+            "id": item.id,
+            "prefix": item.prefix,
+            "createdAt": created,
+            "expiresAt": item.expires,
+            "isActive": active,
+        }
 
     # --- groups and users
 

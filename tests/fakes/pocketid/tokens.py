@@ -63,7 +63,12 @@ def form_of(call: Call) -> dict[str, str]:
 
 
 def oauth_answer(status: int, body: Mapping[str, Any]) -> Answer:
-    headers = {"Content-Type": "application/json; charset=utf-8", **API_HEADERS, "Cache-Control": "no-store", "Pragma": "no-cache"}
+    headers = {
+        "Content-Type": "application/json; charset=utf-8",
+        **API_HEADERS,
+        "Cache-Control": "no-store",
+        "Pragma": "no-cache",
+    }
     return Answer(status, dict(body), headers)
 
 
@@ -172,7 +177,7 @@ def _machine_token(call: Call, client: Client, audience: str, scopes: list[str])
 def _access(call: Call, client: Client, claims: dict[str, Any]) -> tuple[str, int]:
     life = client.settings["accessTokenDurationMinutes"] * 60
     now = call.now // SECOND
-    return call.fake.key.jwt({"iss": call.fake.app_url, "iat": now, "exp": now + life, "jti": new_id(), **claims}), life
+    return call.fake.key.jwt({"iss": call.fake.app_url, "iat": now, "exp": now + life, **claims}), life
 
 
 def _code(call: Call, client: Client, form: Mapping[str, str]) -> dict[str, Any]:
@@ -203,7 +208,13 @@ def user_tokens(call: Call, client: Client, code: Code) -> dict[str, Any]:
     refresh = secrets.token_urlsafe(32)
     end = call.now + client.settings["refreshTokenDurationMinutes"] * 60 * SECOND
     call.fake.issued.refresh[digest(refresh)] = Code(client.id, user.id, code.redirect, code.scopes, end)
-    whole = {"access_token": access, "expires_in": life, "refresh_token": refresh, "scope": scope, "token_type": "bearer"}
+    whole = {
+        "access_token": access,
+        "expires_in": life,
+        "refresh_token": refresh,
+        "scope": scope,
+        "token_type": "bearer",
+    }
     if "openid" in code.scopes:
         told = user_claims(call, user, code.scopes) | {
             "iss": call.fake.app_url, "aud": [client.id], "iat": now, "exp": now + life, "auth_time": now, "rat": now, "jti": new_id(),

@@ -41,7 +41,8 @@ def found(call: Call) -> User:
 def written(call: Call, body: Members, faults: Faults) -> dict[str, Any]:
     """The settings that a write says; what it leaves out is reset."""
     settings: dict[str, Any] = {
-        name: unicodedata.normalize("NFC", body.text(name) or "") for name in ("username", "firstName", "lastName", "displayName")
+        name: unicodedata.normalize("NFC", body.text(name) or "")
+        for name in ("username", "firstName", "lastName", "displayName")
     } | {name: body.flag(name) for name in ("isAdmin", "disabled", "emailVerified")}
     settings |= {"email": body.text("email"), "locale": body.text("locale")}
     name, email = settings["username"], settings["email"]
@@ -58,7 +59,11 @@ def written(call: Call, body: Members, faults: Faults) -> dict[str, Any]:
 def free(call: Call, settings: dict[str, Any], but: str = "") -> None:
     """Username, whatever its letter case, and email are unique."""
     for name in ("username", "email"):
-        taken = {str(user.settings[name]).lower() for user in call.store.users.values() if user.id != but and user.settings[name]}
+        taken = {
+            str(user.settings[name]).lower()
+            for user in call.store.users.values()
+            if user.id != but and user.settings[name]
+        }
         if str(settings[name] or "").lower() in taken:
             raise Problem(409, "already_in_use", property=name)
 
@@ -68,7 +73,9 @@ def list_all(call: Call) -> Answer:
     columns = {name: (lambda user, name=name: bytewise(user.settings[name])) for name in named}
     rows = list(call.store.users.values())
     return json_answer(
-        page(rows, call.query, lambda user: [user.settings[name] or "" for name in named], columns, call.fake.shown.user)
+        page(
+            rows, call.query, lambda user: [user.settings[name] or "" for name in named], columns, call.fake.shown.user
+        )
     )
 
 
@@ -228,7 +235,8 @@ def make_key(call: Call) -> Answer:
     faults.throw()
     if moment is not None and moment.timestamp() * SECOND <= call.now:
         raise refused(("expiresAt", "invalid_value"))
-    assert call.user is not None and expires is not None
+    assert call.user is not None
+    assert expires is not None
     token = "".join(secrets.choice(ALPHABET) for _ in range(32))
     key = ApiKey(call.user.id, digest(token), name, body.text("description"), expires, call.now)
     call.store.keys[key.id] = key
