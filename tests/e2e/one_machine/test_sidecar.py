@@ -19,6 +19,7 @@ from tests.e2e.one_machine.machine import Machine, command_line
 from tests.e2e.unanswered import AUTH, asked, backend, containers, documents, projected
 
 from moorage.core.meta import JsonObject, is_terminating
+from moorage.keystone.service.proxy import ABSENT
 from moorage.kube import resources
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
@@ -49,6 +50,7 @@ async def test_attach_and_detach_never_fail_a_login_of_the_administrator(keyston
         assert await asked(keystone, "") == 200
         assert await asked(keystone, AUTH.format("acme"), Accept="application/json") == 401
         assert await asked(keystone, AUTH.format("nobody"), Accept="application/json") == 403
+        assert await asked(keystone, ABSENT.removeprefix("/v3")) == 404
         assert await asked(keystone, AUTH.format("beta"), Accept="application/json") == 403
         await keystone.apply([backend("beta")])
         await projected(keystone, "beta")

@@ -25,7 +25,7 @@ from moorage.keystone.backend.types import KIND as BACKEND
 from moorage.keystone.service import federation_secrets, keys, manifests
 from moorage.keystone.service.decide import decide
 from moorage.keystone.service.domains import data_of
-from moorage.keystone.service.key_pair import Pair
+from moorage.keystone.service.key_pair import CERTIFICATE, KEY, Pair
 from moorage.keystone.service.plan import (
     Action,
     CommitKeys,
@@ -99,6 +99,9 @@ def keystone(spec: JsonObject | None = None, **meta: Any) -> Keystone:
 
 
 def secret(name: str, data: dict[str, str]) -> JsonObject:
+    """`pair: ...` stands for a key pair that can serve."""
+    if "pair" in data:
+        data = {CERTIFICATE: federated.CRT, KEY: federated.PRIVATE}
     encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
     return {
         "apiVersion": "v1",

@@ -15,7 +15,7 @@ from moorage.core.outcome import Waiting
 
 from . import manifests
 from .domains import data_of
-from .key_pair import ROLLOVER, STAGE, SWITCH
+from .key_pair import ROLLOVER, STAGE, SWITCH, Pair, read_pair
 from .met import Met
 from .plan import Ensure, MakePair, MakePassphrase, Plan, Remove, SwitchPair, Tell
 from .seen import SECRET, Attached, Inputs, Seen
@@ -46,9 +46,16 @@ def _rollover(seen: Seen) -> Plan | None:
         return Plan("FederationSecrets", (MakePair(f"{seen.name}{STAGED_SECRET}"),)) if STAGE in asked else None
     if not seen.owns(staged):
         return None
-    if SWITCH in asked and present is not None:
+    usable = isinstance(read_pair(data_of(staged) or {}), Pair)
+    if usable and SWITCH in asked and present is not None and not _foreign(seen, present):
         return Plan("FederationSecrets", (SwitchPair(present, staged),))
-    return None if STAGE in asked else Plan("FederationSecrets", (Remove(SECRET, staged),))
+    return None if usable and STAGE in asked else Plan("FederationSecrets", (Remove(SECRET, staged),))
+
+
+def _foreign(seen: Seen, secret: JsonObject) -> bool:
+    """Whether another object controls it; a pair that a person put there has no controller."""
+    owners = secret["metadata"].get("ownerReferences") or ()
+    return any(owner.get("controller") for owner in owners) and not seen.owns(secret)
 
 
 def exported(seen: Seen) -> Met | Plan | Waiting:

@@ -32,6 +32,7 @@ from .keys import rotated_at
 from .manifests import SAML_SUFFIX
 from .plan import Probe
 from .pods import selector
+from .proxy import ABSENT
 from .render import wanted
 from .seen import (
     CONFIG_MAP,
@@ -56,7 +57,6 @@ from .types import KIND, Keystone
 
 TIMEOUT: Final = 10.0
 """Seconds that one look at the Identity API may take."""
-ABSENT: Final = "/OS-FEDERATION/identity_providers/moorage-health-check/protocols/mapped/auth"
 BACKENDS_OF: Final = "keystone-service/backends-of"
 BACKENDS_WITH: Final = "keystone-service/backends-with-secret"
 WITH_SECRET: Final = "keystone-service/with-secret"  # noqa: S105 - the name of an index
@@ -219,7 +219,7 @@ async def probe(world: World, ask: Probe) -> Health:
     """
     session = world.http.get("keystone-health")
     ok, reason, message = await _look(session, ask.url)
-    if ok and not await _finds_nothing(session, ask.url + ABSENT):
+    if ok and not await _finds_nothing(session, ask.url.removesuffix("/v3") + ABSENT):
         reason = "DatabaseUnavailable"
         ok, message = False, f"Keystone answers, but nothing that needs its database ({ask.database})"
     return Health(ok, reason, message, world.now())

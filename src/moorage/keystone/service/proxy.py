@@ -22,6 +22,9 @@ SOCKET: Final = "/run/keystone/keystone.sock"
 """Where uWSGI listens, in a folder that both containers share."""
 AUTHORITIES: Final = f"{FOLDER}/metadata/ca-bundle.pem"
 """CA bundles of all providers; certificates of the image's own /etc/ssl/certs stay trusted beside it."""
+ABSENT: Final = "/v3/OS-FEDERATION/identity_providers/moorage-health-check/protocols/mapped/auth"
+"""A provider that nobody has. Its path reaches Keystone, whose 404 shows that the database answers: the health check asks there, without a
+token. A backend that took this name would protect the path like any other."""
 _UPSTREAM: Final = "http://localhost/"
 _FEDERATED: Final = (
     "(?i)^/+v3/+(auth/+)?OS-FEDERATION/+(identity_providers/+[^/]+/+protocols/+[^/]+/+(auth|websso)|websso/+[^/]+)/*$"
@@ -86,6 +89,7 @@ def proxy_conf(given: Assembly) -> str:
             tuple(_origin(given.base)),
             _hop(),
             apache.section("LocationMatch", _FEDERATED, (apache.directive("Require", "all", "denied"),)),
+            apache.section("Location", ABSENT, (apache.directive("Require", "all", "granted"),)),
             *((part.fragment,) for part in given.parts),
             _redirect() if given.oidc else (),
             *((part.alone,) for part in _alone(given.parts)),

@@ -20,7 +20,7 @@ from .domains import Domains, Left, data_of
 from .domains import project_all as domains_of
 from .federation import Federation, Ground
 from .federation import project_all as federation_of
-from .key_pair import CERTIFICATE
+from .key_pair import Pair, read_pair
 from .plan import Ensure, Project
 from .seen import CONFIG_MAP, DEPLOYMENT, PDB, PVC, SECRET, SERVICE, Attached, Inputs, SecretFault, secret_text
 from .types import Keystone
@@ -108,8 +108,14 @@ def ground(inputs: Inputs) -> Ground:
         image=declared is not None and declared.proxy_image is not None,
         dashboards=(declared.trusted_dashboards if declared else None) or (),
         passphrase=_passphrase(inputs),
-        next_certificate=(data_of(inputs.staged) or {}).get(CERTIFICATE, b""),
+        next_certificate=_staged(inputs),
     )
+
+
+def _staged(inputs: Inputs) -> bytes:
+    """The certificate of the staged key pair; of one that cannot serve nothing is published."""
+    found = read_pair(data_of(inputs.staged) or {})
+    return found.certificate if isinstance(found, Pair) else b""
 
 
 def _passphrase(inputs: Inputs) -> str | Fault | None:
