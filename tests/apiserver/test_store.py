@@ -32,6 +32,38 @@ async def test_writes_that_come_together_share_commits(hub: Hub) -> None:
     assert hub.store.commits <= 20
 
 
+async def a_turn_apart(hub: Hub, count: int) -> list[asyncio.Task[object]]:
+    """Writers that come one a turn of the loop, as requests of connections do that are read one after the other."""
+    writers: list[asyncio.Task[object]] = []
+    for number in range(count):
+        writers.append(asyncio.ensure_future(hub.write("things", f"n/{number}", thing(str(number)), 0)))
+        await asyncio.sleep(0)
+    return writers
+
+
+async def test_where_a_sync_is_slow_writers_that_come_one_after_the_other_share_it(hub: Hub) -> None:
+    """64 writers, a turn of the loop apart, need one sync; the next one begins when no more come."""
+    hub.store._took.extend([1.0] * 16)
+    hub.store._quickest = 1.0
+    await asyncio.gather(*await a_turn_apart(hub, 64))
+    assert hub.store.commits == 1
+
+
+async def test_where_a_sync_is_slow_a_record_waits_for_others_only_so_long(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writers that never end do not keep the first one waiting for ever."""
+    monkeypatch.setattr("moorage.apiserver.store._PATIENCE", 0)
+    hub.store._took.extend([1.0] * 16)
+    hub.store._quickest = 1.0
+    first, *others = await a_turn_apart(hub, 2)
+    while not first.done():
+        others += [asyncio.ensure_future(hub.write("things", f"m/{len(others)}", thing("m"), 0))]
+        await asyncio.sleep(0)
+    await asyncio.gather(first, *others)
+    assert hub.store.commits > 1
+
+
 async def test_changes_are_told_in_revision_order(hub: Hub) -> None:
     """A watcher sees rising revisions only, each once."""
     seen: list[int] = []

@@ -14,6 +14,7 @@ import queue
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +24,12 @@ from pathlib import Path
 from moorage.core.errors import StorageError
 
 _BATCH = 1024
+_SLOW = 0.003
+"""Seconds of a commit from which it is worth gathering more for it. On a quicker disk the next requests are better worked on meanwhile."""
+_PATIENCE = 8
+"""So many commits' time a record waits at most for others."""
+_QUIET = 2
+"""Turns of the loop without another record: what was read in one turn is appended in the next."""
 _ROWS = (64, 16, 4, 1)
 """Sizes of statements: few, so that SQLite's compiled ones are found again."""
 _SCHEMA = """
@@ -84,6 +91,10 @@ class Store:
         self._path, self._committed = path, committed
         self._queue: queue.SimpleQueue[list[Record] | Callable[[sqlite3.Connection], None] | None] = queue.SimpleQueue()
         self._gathered: list[Record] = []
+        self._seen = self._quiet = 0
+        self._until = 0.0
+        self._took: deque[float] = deque(maxlen=16)
+        self._quickest = 0.0
         self._thread: threading.Thread | None = None
         self._reader: sqlite3.Connection | None = None
         self._reading = threading.Lock()
@@ -144,7 +155,20 @@ class Store:
         """
         self._gathered.append(record)
         if len(self._gathered) == 1:
-            asyncio.get_running_loop().call_soon(self._hand_over)
+            loop = asyncio.get_running_loop()
+            self._seen, self._quiet = 0, 0 if self._quickest >= _SLOW else _QUIET
+            self._until = loop.time() + _PATIENCE * self._quickest
+            loop.call_soon(self._gather)
+
+    def _gather(self) -> None:
+        """Hand over; where commits are slow, only when no more come: writers that were acknowledged together write together again."""
+        loop = asyncio.get_running_loop()
+        if self._quiet < _QUIET and self._gathered and len(self._gathered) < _BATCH and loop.time() < self._until:
+            self._quiet = self._quiet + 1 if self._seen == len(self._gathered) else 0
+            self._seen = len(self._gathered)
+            loop.call_soon(self._gather)
+        else:
+            self._hand_over()
 
     def _hand_over(self) -> None:
         batch, self._gathered = self._gathered, []
@@ -242,8 +266,11 @@ class Store:
 
     def _commit(self, connection: sqlite3.Connection, batch: list[Record], loop: asyncio.AbstractEventLoop) -> None:
         refused: WriteRefused | None = None
+        began = time.perf_counter()
         try:
             _store(connection, batch)
+            self._took.append(time.perf_counter() - began)
+            self._quickest = min(self._took)
             self.commits += 1
             self.full = False
         except sqlite3.Error as error:
