@@ -1,4 +1,4 @@
-"""One stand for all tests of a file."""
+"""One stand for all files that a worker runs: it is up in ten seconds, and each test leaves it as it found it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.e2e.federation.stand import Stand, stand
 from tests.fakes.idp import SamlFault
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def _stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     with stand(tmp_path_factory.mktemp("stand")) as served:
         yield served

@@ -18,7 +18,8 @@ from pathlib import Path
 from tests.e2e.federation import manifests
 from tests.e2e.federation.objects import administrator
 from tests.e2e.federation.sidecar import CONFIG, Sidecar, sidecar
-from tests.e2e.federation.site import ACME, BETA, CORP, DASHBOARD, PROTOCOLS, Site, realms
+from tests.e2e.federation.site import ACME, BETA, CORP, PROTOCOLS, Site, realms
+from tests.fakes.dashboard import Dashboard, dashboard
 from tests.fakes.idp import FakeIdp, ServiceProvider, fake_idp
 from tests.real.certificates import Authority
 from tests.real.gateway import gateway
@@ -47,6 +48,7 @@ class Stand(Site):
     server: Keystone = field(kw_only=True)
     proxy: Sidecar = field(kw_only=True)
     projection: Federation = field(kw_only=True)
+    dashboard: Dashboard = field(kw_only=True)
 
 
 def attached(documents: Sequence[JsonObject], base: str) -> Attached:
@@ -76,17 +78,17 @@ def attached(documents: Sequence[JsonObject], base: str) -> Attached:
     return Attached(backend, Materials(secrets, base, found))
 
 
-def projected(wanted: Mapping[str, Sequence[JsonObject]], base: str) -> Federation:
+def projected(wanted: Mapping[str, Sequence[JsonObject]], base: str, origin: str) -> Federation:
     """The sidecar's files for these backends."""
-    ground = Ground(base, image=True, dashboards=(DASHBOARD,), passphrase="p" * 43)
+    ground = Ground(base, image=True, dashboards=(origin,), passphrase="p" * 43)
     found = project_all([attached(documents, base) for documents in wanted.values()], ground)
     assert not found.left, found.left
     return found
 
 
-def _keystone_conf(folder: Path, base: str, found: Federation) -> str:
+def _keystone_conf(folder: Path, base: str, origin: str, found: Federation) -> str:
     """The sections that federation needs, and the file that they name, put where they say."""
-    *_, manifest = manifests.site(base, DASHBOARD)
+    *_, manifest = manifests.site(base, origin)
     declared, facts = KIND["Keystone"].parse(manifest), conf.Facts(federation=found.facts)
     said = conf.sections(declared, facts)
     place = folder / "etc" / "keystone.conf.d"
@@ -112,10 +114,11 @@ def stand(folder: Path) -> Iterator[Stand]:
     base = f"https://{GATEWAY}:{port}"
     with contextlib.ExitStack() as stack:
         idp = stack.enter_context(fake_idp(folder / "idp", realms(base), authority))
-        found = projected(manifests.backends(idp), base)
+        shown = stack.enter_context(dashboard(folder / "dashboard", authority))
+        found = projected(manifests.backends(idp), base, shown.origin)
         assert found.sp is not None
         idp.realm(CORP).providers.append(ServiceProvider.of(found.sp.document))
-        text = _keystone_conf(folder / "keystone", base, found)
+        text = _keystone_conf(folder / "keystone", base, shown.origin, found)
         server = stack.enter_context(keystone(folder / "keystone", conf=text))
         files = {f"{CONFIG}/{mount.path}": found.files[mount.key] for mount in found.mounts}
         here = ("SAML_HERE",)
@@ -125,4 +128,7 @@ def stand(folder: Path) -> Iterator[Stand]:
         stack.enter_context(gateway(folder / "gateway", authority, [proxy.url], host=GATEWAY, port=port))
         asyncio.run(_objects(server.url, idp))
         trust = ssl.create_default_context(cadata=authority.pem.decode())
-        yield Stand(base, server.url, idp, trust, PASSWORD, server=server, proxy=proxy, projection=found)
+        parts = {"server": server, "proxy": proxy, "projection": found, "dashboard": shown}
+        made = Stand(base, server.url, idp, trust, PASSWORD, shown.origin, **parts)
+        shown.ways = {name: made.websso(name) for name in PROTOCOLS}
+        yield made

@@ -114,7 +114,8 @@ async def secrets(site: Cloud) -> dict[str, str]:
                 continue
             if key.endswith(".conf"):
                 lines = [line for line in text.splitlines() if line.startswith(("password", "OIDCCryptoPassphrase"))]
-                found |= {name: line.partition(" = ")[2] or line.partition(" ")[2].strip('"') for line in lines}
+                for line in lines[:1]:
+                    found[name] = line.partition(" = ")[2] or line.partition(" ")[2].strip('"')
             elif key not in harmless and len(text) >= SHORTEST and not text.startswith("sqlite:"):
                 found[name] = text
     return found
