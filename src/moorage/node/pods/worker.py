@@ -11,7 +11,6 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import structlog
@@ -20,6 +19,7 @@ from moorage.core.errors import InputError, MoorageError
 from moorage.core.meta import JsonObject, is_terminating
 from moorage.kube.errors import NotFound
 from moorage.kube.resources import PODS
+from moorage.node import times
 from moorage.node.network.names import hosts_text, write_hosts
 from moorage.node.pods import container as containers
 from moorage.node.pods import status
@@ -280,7 +280,7 @@ class Worker:
             return True
         if limit is None or began is None:
             return False
-        left = (datetime.fromisoformat(began) - datetime.now(UTC)).total_seconds() + limit
+        left = limit - times.age(began, times.now())
         if left <= 0:
             self.failed = ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
             return True
@@ -315,7 +315,7 @@ class Worker:
 
     def _view(self) -> status.View:
         seen = {name: self._seen(record) for name, record in self.records.items()}
-        return status.View(seen, self.pod_ip, "127.0.0.1", _now(), self.failed, self._notes())
+        return status.View(seen, self.pod_ip, "127.0.0.1", times.stamp(times.now()), self.failed, self._notes())
 
     def _seen(self, record: Record) -> status.Seen:
         code = record.exit.code if record.exit is not None else 0
@@ -365,7 +365,3 @@ class Worker:
 
 def _ports(container: JsonObject) -> dict[str, int]:
     return {item["name"]: item["containerPort"] for item in container.get("ports") or () if item.get("name")}
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
