@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "moorage"
+DECLARED = tuple(SOURCE / "pocketid" / name for name in ("instance", "oidcclient", "usergroup", "user", "api"))
 KINDS = (SOURCE / "keystone" / "service", SOURCE / "keystone" / "backend")
 DOORS = ("types.py", "admission.py", "observe.py", "decide.py", "render.py", "apply.py", "report.py")
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -18,6 +19,12 @@ FILES = sorted(SOURCE.rglob("*.py"))
 def test_every_kind_has_the_same_doors(kind: Path) -> None:
     """Learning one kind teaches all."""
     assert [name for name in DOORS if not (kind / name).exists()] == []
+
+
+@pytest.mark.parametrize("kind", DECLARED, ids=lambda path: path.name)
+def test_every_declared_kind_has_its_declaration_and_its_judge(kind: Path) -> None:
+    """A kind whose room renders nothing has no render door; these two it always has."""
+    assert [name for name in DOORS[:2] if not (kind / name).exists()] == []
 
 
 def test_no_file_has_a_name_that_explains_nothing() -> None:

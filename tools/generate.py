@@ -16,7 +16,7 @@ def generated() -> dict[str, str]:
     """Path below the repository -> text."""
     from reference import pages
 
-    from moorage.keystone import ADMISSIONS, KINDS, RULES
+    from moorage.cli.systems import ADMISSIONS, KINDS, RULES
     from moorage.node.containerfile import containerfile
     from moorage.node.images.recipe import load
     from moorage.runtime.install import manifest_files

@@ -19,8 +19,8 @@ from tests.conformance.play import Target, failure
 from tests.conformance.wire import Answer, Request, Wire
 from tests.real.process import poll
 
+from moorage.cli.systems import ADMISSIONS, KINDS
 from moorage.core.meta import JsonObject, ResourceType
-from moorage.keystone import ADMISSIONS, KINDS
 from moorage.runtime.admission import Webhooks
 from moorage.runtime.install import webhook_configurations
 

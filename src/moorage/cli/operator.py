@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from moorage.cli.systems import ADMISSIONS, KINDS, ROOMS
 from moorage.core.durations import parse_duration
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject, Key, ResourceType, key_of
-from moorage.keystone import ADMISSIONS, KINDS, ROOMS
 from moorage.kube.client import Client
 from moorage.kube.config import Connection, in_cluster, load_kubeconfig
 from moorage.kube.errors import NotFound

@@ -46,7 +46,7 @@ def documents(given: Iterable[str]) -> dict[str, bytes]:
 
 async def rendered(client: Client, objects: Sequence[JsonObject]) -> dict[str, str]:
     """File name -> text that these objects project, with the Secrets that live on the server; secret values as digests."""
-    from moorage.keystone import KINDS
+    from moorage.cli.systems import KINDS
     from moorage.keystone.offline import render
     from moorage.kube import resources
 

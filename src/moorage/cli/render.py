@@ -35,7 +35,7 @@ def command(
     """
     from moorage.cli import manifests
     from moorage.cli.projected import documents
-    from moorage.keystone import ADMISSIONS
+    from moorage.cli.systems import ADMISSIONS
     from moorage.keystone.offline import render
     from moorage.runtime.install import to_yaml
     from moorage.runtime.offline import lint

@@ -55,7 +55,7 @@ def kind_named(name: str) -> Kind[Any]:
     Raises:
         InputError: none of ours is named so.
     """
-    from moorage.keystone import KINDS
+    from moorage.cli.systems import KINDS
 
     wanted = name.lower()
     for kind in KINDS:
@@ -75,9 +75,9 @@ def condition_named(kind: Kind[Any], name: str) -> str:
     Raises:
         InputError: this kind has none of that name.
     """
-    from importlib import import_module
+    from moorage.cli.systems import reasons_of
 
-    known = tuple(import_module(f"{kind.model.__module__.rpartition('.')[0]}.report").REASONS)
+    known = tuple(reasons_of(kind.kind))
     for type_ in known:
         if type_.lower() == name.lower():
             return str(type_)
@@ -162,7 +162,7 @@ def state_of(obj: JsonObject) -> State:
 
 async def states(client: Client, namespace: str) -> list[State]:
     """The states of all resources of our kinds; a kind whose CRD is absent counts as none."""
-    from moorage.keystone import KINDS
+    from moorage.cli.systems import KINDS
     from moorage.kube.errors import NotFound
 
     found: list[State] = []

@@ -73,7 +73,7 @@ async def _collect(client: Client, namespace: str) -> dict[str, str]:
     import platform
 
     from moorage import __version__
-    from moorage.keystone import KINDS
+    from moorage.cli.systems import KINDS
     from moorage.kube import resources
     from moorage.kube.errors import ApiError
 

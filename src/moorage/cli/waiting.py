@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 async def changes(client: Client, namespace: str) -> AsyncIterator[None]:
     """Yields whenever any resource of our kinds changes in this namespace (empty: in all)."""
-    from moorage.keystone import KINDS
+    from moorage.cli.systems import KINDS
 
     woken = asyncio.Event()
 

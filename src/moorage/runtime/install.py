@@ -58,7 +58,7 @@ def rules(kinds: Sequence[Kind[Any]], access: Iterable[Access]) -> list[JsonObje
         found.append(_rule(kind.group, (kind.plural,), ("get", "list", "watch", "patch")))
         found.append(_rule(kind.group, (f"{kind.plural}/status",), ("patch",)))
         found.append(_rule(kind.group, (f"{kind.plural}/finalizers",), ("update",)))
-    found += [_rule(item.group, item.resources, item.verbs, item.names) for item in (*access, *_OWN)]
+    found += [_rule(item.group, item.resources, item.verbs, item.names) for item in dict.fromkeys((*access, *_OWN))]
     return found
 
 

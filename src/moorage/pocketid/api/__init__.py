@@ -1,0 +1,1 @@
+"""Kind PocketIDAPI: an API (resource) in Pocket-ID with its permissions."""

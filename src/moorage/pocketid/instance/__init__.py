@@ -1,0 +1,1 @@
+"""Kind PocketIDInstance: a Pocket-ID server, adopted or deployed."""

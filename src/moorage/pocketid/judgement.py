@@ -1,0 +1,81 @@
+"""How every kind of Pocket-ID is judged: the declaration's own bounds and CEL rules first, then the rules that no CEL can say.
+
+Enters: a review and the kind's rules. Leaves: a verdict with all complaints, worded as kube-apiserver words them. The table of rules in
+`types.py` is thereby the only one: a server whose CRD is old, or absent, answers the same. What the stored object earns as well blocks
+nothing, and a terminating object passes (decisions, Keystone 17, Admission 5). Pure.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+from moorage.core.meta import JsonObject
+from moorage.schema.fielderror import FieldError, duplicate
+from moorage.schema.kind import Kind, R
+from moorage.schema.review import Review, Verdict, verdict
+from moorage.schema.structural import check
+
+Finding: TypeAlias = FieldError | str
+"""A FieldError refuses the object; a str is a warning beside its admission."""
+Check = Callable[[R, Review], Iterable[Finding]]
+
+_POSITION: Final = re.compile(r"\[\d+\]")
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def completed(kind: Kind[Any], obj: JsonObject) -> JsonObject:
+    """A copy with the CRD's defaults; names that default to metadata.name stay absent. It takes what no schema has seen yet."""
+    done = copy.deepcopy(obj)
+    if isinstance(done.get("spec"), dict):
+        kind.structural.default(done)
+    return done
+
+
+def judge(kind: Kind[R], review: Review, checks: Sequence[Check[R]]) -> Verdict:
+    """All complaints about the new object that its stored form did not have already."""
+    if review.terminating:
+        return verdict()
+    declared = check(kind.structural, review.object, review.old)
+    if declared.errors:
+        return declared
+    found = list(_findings(kind, review.object, review, checks))
+    errors = [item for item in found if isinstance(item, FieldError)]
+    if errors and review.old is not None:
+        stored = _findings(kind, review.old, review, checks)
+        known = {_identity(item) for item in stored if isinstance(item, FieldError)}
+        errors = [item for item in errors if _identity(item) not in known]
+    warnings = (*declared.warnings, *(item for item in found if isinstance(item, str)))
+    return Verdict(tuple(errors), tuple(dict.fromkeys(warnings)), declared.kept)
+
+
+def _findings(kind: Kind[R], obj: JsonObject, review: Review, checks: Sequence[Check[R]]) -> Iterator[Finding]:
+    parsed = kind.parse(obj)
+    for rule in checks:
+        yield from rule(parsed, review)
+
+
+def _identity(error: FieldError) -> tuple[str, str, str]:
+    return _POSITION.sub("[]", error.path), error.type.value, error.body
+
+
+def has_control(value: str | None) -> bool:
+    """Whether a value holds a character that no line of text has."""
+    return value is not None and _CONTROL.search(value) is not None
+
+
+def limit(path: str, value: str | None, most: int) -> Iterator[str]:
+    """A warning when a value is longer than Pocket-ID admits; the server's word, so the pass would fail (decisions, Admission 4)."""
+    if value is not None and len(value) > most:
+        yield f"{path}: Pocket-ID admits at most {most} characters, this has {len(value)}: the server will refuse it"
+
+
+def twice(path: str, values: Iterable[tuple[str, Any]], what: str) -> Iterator[FieldError]:
+    """A complaint at each value that stands a second time; `values` are (path below `path`, value)."""
+    seen: dict[Any, str] = {}
+    for below, value in values:
+        if value in seen:
+            yield duplicate(f"{path}{below}", value, f"{what} {seen[value]} already")
+        seen.setdefault(value, below.strip("."))

@@ -1,0 +1,1 @@
+"""Kind PocketIDUser: a user in Pocket-ID."""

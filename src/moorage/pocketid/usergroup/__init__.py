@@ -1,0 +1,1 @@
+"""Kind PocketIDUserGroup: a group in Pocket-ID, its members and claims."""
