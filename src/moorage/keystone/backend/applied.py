@@ -26,9 +26,7 @@ def covers(seen: Seen) -> bool:
     """Whether the stored record names everything that is about to be made."""
     if seen.wanted_objects is None or seen.objects is None:
         return True
-    stored = applied_of(seen.backend)
-    wanted = _with_wanted(seen, seen.wanted_objects, seen.objects)
-    return _names(wanted) <= _names(stored)
+    return _wanted_names(seen.wanted_objects, seen.objects) <= _names(applied_of(seen.backend))
 
 
 def applied_after(seen: Seen, *, making: bool) -> Applied:
@@ -79,24 +77,21 @@ def _with_wanted(seen: Seen, wanted: Wanted, objects: Objects) -> Applied:
     protocols = tuple(dict.fromkeys((*there, *(before.protocols if before else ()))))
     provider = AppliedProvider(name=wanted.provider, mapping=wanted.mapping, protocols=protocols)
     others = tuple(item for item in stored.identity_providers if item.name != wanted.provider)
-    declared = [group.name for group in wanted.groups]
-    groups = [_group(seen, name, objects) for name in declared]
+    shares: dict[str, list[tuple[Share, Grant]]] = {group.name: [] for group in wanted.groups}
+    for share, grant in objects.resolved.items():
+        shares[share.group].append((share, grant))
+    groups = [_group(seen, name, found, objects) for name, found in shares.items()]
     return Applied(
         identity_providers=(provider, *others),
-        groups=(*groups, *(item for item in stored.groups if item.name not in declared)),
+        groups=(*groups, *(item for item in stored.groups if item.name not in shares)),
     )
 
 
-def _group(seen: Seen, name: str, objects: Objects) -> AppliedGroup:
+def _group(seen: Seen, name: str, shares: list[tuple[Share, Grant]], objects: Objects) -> AppliedGroup:
     """A declared group: the assignments that are declared, then those that were."""
     before = recorded_group(seen.backend, name)
-    now = {
-        (grant.role, grant.scope.id): _applied(share, grant)
-        for share, grant in objects.resolved.items()
-        if share.group == name
-    }
-    known = set(now)
-    earlier = [item for item in (before.grants if before else ()) if _ids(seen, item) not in known]
+    now = {(grant.role, grant.scope.id): _applied(share, grant) for share, grant in shares}
+    earlier = [item for item in (before.grants if before else ()) if _ids(seen, item) not in now]
     id = objects.groups.get(name) or (before.id if before else None)
     return AppliedGroup(name=name, id=id, grants=(*now.values(), *earlier))
 
@@ -115,6 +110,14 @@ def _grant(seen: Seen, group: AppliedGroup, item: AppliedGrant, objects: Objects
     id = group.id or objects.groups.get(group.name, "")
     scope = Scope("project", item.project_id) if item.project_id else Scope("domain", seen.domain_id)
     return Grant(id, item.role_id, scope)
+
+
+def _wanted_names(wanted: Wanted, objects: Objects) -> set[tuple[str, ...]]:
+    found: set[tuple[str, ...]] = {("mapping", wanted.provider, wanted.mapping)}
+    found |= {("group", group.name) for group in wanted.groups}
+    for share, grant in objects.resolved.items():
+        found.add(("grant", share.group, grant.role, grant.scope.id if share.project else ""))
+    return found
 
 
 def _names(record: Applied) -> set[tuple[str, ...]]:
@@ -148,10 +151,10 @@ def _undeclared(seen: Seen, wanted: Wanted, objects: Objects) -> Iterator[tuple[
     }
     for group in applied_of(seen.backend).groups:
         for item in group.grants:
-            grant = _grant(seen, group, item, objects)
             known = (group.name, item.role_id, item.project_id or "") in declared
             if known or (group.name, item.role, item.project or "") in unclear:
                 continue
+            grant = _grant(seen, group, item, objects)
             if grant.group and grant not in objects.revoked:
                 where = f"project {item.project!r}" if item.project_id else "the domain"
                 yield grant, f"role {item.role!r} of group {group.name!r} on {where}"

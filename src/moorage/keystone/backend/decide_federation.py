@@ -128,14 +128,13 @@ def protocol_uses_our_mapping(seen: Seen) -> Answer:
 
 def opening_is_safe(seen: Seen) -> Answer:
     """Nobody may log in before every replica protects the path, nor before the mapping is what was declared (S1)."""
-    if is_projected(seen):
-        unready = first_answer(MAPPING_RULES, seen)
-        if unready is None or is_settled(seen):
-            return None
-        return Waiting("WaitingForMappings", "the identity provider is opened once MappingsReady is True")
     if is_settled(seen):
         return None
-    return Waiting("WaitingForConfigProjection", "the identity provider is opened once ConfigProjected is True")
+    if not is_projected(seen):
+        return Waiting("WaitingForConfigProjection", "the identity provider is opened once ConfigProjected is True")
+    if first_answer(MAPPING_RULES, seen) is None:
+        return None
+    return Waiting("WaitingForMappings", "the identity provider is opened once MappingsReady is True")
 
 
 def earlier_providers_are_closed(seen: Seen) -> Answer:
