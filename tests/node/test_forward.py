@@ -14,7 +14,7 @@ from moorage.core.meta import Key
 from moorage.node.network.addresses import AddressesExhausted, Pool, claim
 from moorage.node.network.affinity import Affinity
 from moorage.node.network.forward import Forwarder
-from moorage.node.network.names import hosts_text, lookup, service_lines, write_hosts
+from moorage.node.network.names import hosts_text, service_lines, write_hosts
 
 LOCAL = "127.0.0.1"
 
@@ -183,14 +183,6 @@ def test_hosts_are_replaced_by_a_rename_and_left_alone_when_equal(tmp_path: Path
     assert not write_hosts(tmp_path, "a\n")
     assert (tmp_path / "hosts").stat().st_ino == inode
     assert write_hosts(tmp_path, "b\n")
-
-
-def test_the_lookup_of_the_controllers_knows_cluster_ips_only() -> None:
-    services = {Key("os", "keystone"): SERVICE, Key("os", "db"): HEADLESS}
-    find = lookup(services.get)
-    assert find("os", "keystone") == "127.112.0.9"
-    assert find("os", "db") is None
-    assert find("os", "nobody") is None
 
 
 def test_under_uvloop_what_a_client_sends_before_the_backend_is_connected_arrives_first_and_whole() -> None:

@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import structlog
@@ -28,7 +27,6 @@ from moorage.node.controllers.loop import Controller, run_all
 from moorage.node.images.store import ImageStore
 from moorage.node.network.addresses import PODS as POD_NETWORK
 from moorage.node.network.addresses import claim
-from moorage.node.network.names import lookup
 from moorage.node.network.traffic import Traffic
 from moorage.node.options import HOST_IMAGE, NodeOptions
 from moorage.node.pods.folders import remove
@@ -52,11 +50,6 @@ class Node:
         self._stopping = False
         self._host: Host | None = None
         self._last_lines = ""
-
-    @property
-    def resolve(self) -> Callable[[str, str], str | None]:
-        """(namespace, service) to ClusterIP, for `moorage.net`'s resolver."""
-        return lookup(lambda key: self.api.get(SERVICES, key))
 
     async def run(self, stop: asyncio.Event, *, leave_pods: bool = False) -> None:
         """Works until `stop` is set, then ends all pods gracefully.

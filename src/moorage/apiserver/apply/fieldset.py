@@ -136,11 +136,6 @@ class FieldSet:
                 children[element] = both
         return FieldSet(self.members & other.members, children)
 
-    def only(self, element: str) -> FieldSet:
-        """What is at or below one first element."""
-        below = self.children.get(element)
-        return FieldSet(self.members & {element}, {element: below} if below else {})
-
     def paths(self) -> Iterator[Path]:
         """All paths: those that end here first, then what lies below, each in wire order."""
         for element in sorted(self.members, key=_sort_key):

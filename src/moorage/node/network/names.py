@@ -1,11 +1,11 @@
-"""Names of Services: the hosts file of pods, and a lookup for the controllers' own client.
+"""Names of Services: the hosts file of pods.
 
 Enters: Services. Leaves: text and addresses. It must not open a socket.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from moorage.core.meta import JsonObject, Key
@@ -20,11 +20,6 @@ def address_of(service: JsonObject | None) -> str | None:
     """The ClusterIP of a Service; None when it has none."""
     address = ((service or {}).get("spec") or {}).get("clusterIP")
     return None if address in (None, "", "None") else str(address)
-
-
-def lookup(get: Callable[[Key], JsonObject | None]) -> Callable[[str, str], str | None]:
-    """A (namespace, service) to ClusterIP callable over a cache, as `moorage.net` takes it."""
-    return lambda namespace, name: address_of(get(Key(namespace, name)))
 
 
 def service_lines(services: Iterable[JsonObject], headless: Mapping[Key, str]) -> str:

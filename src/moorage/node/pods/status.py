@@ -33,10 +33,6 @@ class Seen:
         ended = self.state.get("terminated")
         return int(ended["exitCode"]) if ended else None
 
-    @property
-    def running(self) -> bool:
-        return "running" in self.state
-
 
 @dataclass(frozen=True, slots=True)
 class View:
