@@ -14,32 +14,10 @@ from .reading import Faults, Problem, as_members, bounded, claims_in, one_of, re
 from .shown import claims
 
 NOUN = "User group"
-RESERVED_CLAIMS = frozenset(
-    [
-        "given_name",
-        "family_name",
-        "name",
-        "email",
-        "email_verified",
-        "preferred_username",
-        "display_name",
-        "picture",
-        "groups",
-        "sub",
-        "iss",
-        "aud",
-        "exp",
-        "iat",
-        "auth_time",
-        "nonce",
-        "acr",
-        "amr",
-        "azp",
-        "nbf",
-        "jti",
-        "type",
-    ]
-)
+RESERVED_CLAIMS = frozenset({
+    "given_name", "family_name", "name", "email", "email_verified", "preferred_username", "display_name", "picture", "groups", "sub",
+    "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "nbf", "jti", "type",
+})  # fmt: skip
 
 
 def found(call: Call) -> Group:

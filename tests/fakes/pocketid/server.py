@@ -123,10 +123,10 @@ async def serving(fake: Fake, port: int = 0, host: str = "127.0.0.1") -> AsyncIt
     async def handle(raw: web.BaseRequest) -> web.StreamResponse:
         return await _serve(fake, raw)
 
-    runner = web.ServerRunner(web.Server(handle, access_log=None))
+    runner = web.ServerRunner(web.Server(handle, access_log=None), shutdown_timeout=0.5)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port, shutdown_timeout=0.5).start()
+        await web.TCPSite(runner, host, port).start()
         url = f"http://{host}:{runner.addresses[0][1]}"
         fake.app_url = fake.app_url or url
         yield url

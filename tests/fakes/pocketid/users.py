@@ -201,7 +201,7 @@ def set_up(call: Call) -> Answer:
 def _entered(call: Call, user: User) -> Answer:
     token = call.fake.session_token(user)
     cookie = f"access_token={token}; Path=/; Max-Age={SESSION}; HttpOnly; Secure; SameSite=Lax"
-    answer = json_answer(call.fake.shown.user(user))
+    answer = json_answer(call.fake.shown.user(user, groups=False))
     return Answer(200, answer.body, {**answer.headers, "Set-Cookie": cookie})
 
 
