@@ -49,7 +49,7 @@ class Gateway:
 
 def _config(folder: Path, address: str, behind: Sequence[str], pair: tuple[Path, Path]) -> str:
     modules = "\n".join(f"LoadModule {name}_module {MODULES}/mod_{name}.so" for name in WANTED)
-    members = "\n".join(f'    BalancerMember "{url}" disablereuse=on' for url in behind)
+    members = "\n".join(f'    BalancerMember "{url}" disablereuse=on retry=0' for url in behind)
     user = "User nobody\nGroup nogroup\n" if os.geteuid() == 0 else ""
     return f"""\
 {modules}

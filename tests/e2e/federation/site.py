@@ -29,6 +29,17 @@ DASHBOARD = "https://127.0.0.30:9443/auth/websso/"
 """Where tokens may be posted to; nobody listens there when no browser with scripts takes part."""
 
 
+def protected(name: str, kind: str = "auth", protocol: str = "") -> str:
+    """The path by which a provider is signed in at: for browsers (websso) or for tokens (auth)."""
+    tail = f"/OS-FEDERATION/identity_providers/{name}/protocols/{protocol or PROTOCOLS[name]}/{kind}"
+    return f"/v3/auth{tail}" if kind == "websso" else f"/v3{tail}"
+
+
+def websso(base: str, name: str, origin: str) -> str:
+    """The address that a dashboard sends browsers to."""
+    return f"{base}{protected(name, 'websso')}?{urlencode({'origin': origin})}"
+
+
 def realms(base: str) -> list[Realm]:
     """The realms of the fake, for a Keystone at `base`. Alice and carol are in two groups, bob in one, dave and erin in none."""
     redirect = (f"{base}{REDIRECT}",)
@@ -68,14 +79,13 @@ class Site:
 
     # --- addresses
 
-    def protected(self, name: str, kind: str = "auth", protocol: str = "") -> str:
-        """The path by which a provider is signed in at: for browsers (websso) or for tokens and ECP (auth)."""
-        tail = f"/OS-FEDERATION/identity_providers/{name}/protocols/{protocol or PROTOCOLS[name]}/{kind}"
-        return f"/v3/auth{tail}" if kind == "websso" else f"/v3{tail}"
+    def protected(self, name: str, kind: str = "auth") -> str:
+        """The path by which a provider is signed in at."""
+        return protected(name, kind)
 
     def websso(self, name: str, origin: str = "") -> str:
         """The address that a dashboard sends browsers to."""
-        return f"{self.base}{self.protected(name, 'websso')}?{urlencode({'origin': origin or self.origin})}"
+        return websso(self.base, name, origin or self.origin)
 
     def mellon(self, page: str, **query: str) -> str:
         """An address of mod_auth_mellon's own."""

@@ -18,9 +18,9 @@ from pathlib import Path
 from tests.e2e.federation import manifests
 from tests.e2e.federation.objects import administrator
 from tests.e2e.federation.sidecar import CONFIG, Sidecar, sidecar
-from tests.e2e.federation.site import ACME, BETA, CORP, PROTOCOLS, Site, realms
+from tests.e2e.federation.site import CORP, PROTOCOLS, Site, realms, websso
 from tests.fakes.dashboard import Dashboard, dashboard
-from tests.fakes.idp import FakeIdp, ServiceProvider, fake_idp
+from tests.fakes.idp import ServiceProvider, fake_idp
 from tests.real.certificates import Authority
 from tests.real.gateway import gateway
 from tests.real.keystone import PASSWORD, Keystone, keystone
@@ -43,11 +43,9 @@ CONF_SECTIONS = ("auth", "federation", "openid", "mapped", "oslo_middleware")
 
 @dataclass
 class Stand(Site):
-    """A site, and what it is made of."""
+    """A site, and what tests look into."""
 
-    server: Keystone = field(kw_only=True)
     proxy: Sidecar = field(kw_only=True)
-    projection: Federation = field(kw_only=True)
     dashboard: Dashboard = field(kw_only=True)
 
 
@@ -97,38 +95,67 @@ def _keystone_conf(folder: Path, base: str, origin: str, found: Federation) -> s
     return render_ini({name: said[name] for name in CONF_SECTIONS if name in said})
 
 
-async def _objects(url: str, idp: FakeIdp) -> None:
+async def _objects(url: str, wanted: Mapping[str, Sequence[JsonObject]]) -> None:
     async with administrator(url, PASSWORD) as admin:
-        for name, prefix in ((ACME, "HTTP_OIDC"), (BETA, "HTTP_OIDC"), (CORP, "HTTP_MELLON")):
+        for name, (*_, backend) in wanted.items():
+            spec = backend["spec"]
+            remote = spec["oidc"]["issuer"] if "oidc" in spec else spec["saml"]["idpEntityID"]
             domain = await admin.domain(name)
             await admin.group("eng", domain, "member")
             await admin.group("ops", domain, "reader")
-            remote = idp.entity(name) if name == CORP else idp.issuer(name)
-            await admin.provider(name, domain, remote, PROTOCOLS[name], prefix)
+            await admin.provider(
+                name, domain, remote, PROTOCOLS[name], "HTTP_OIDC" if "oidc" in spec else "HTTP_MELLON"
+            )
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a stand is made of, whoever the provider is."""
+
+    base: str
+    server: Keystone
+    proxy: Sidecar
+    projection: Federation
+    dashboard: Dashboard
+
+    @property
+    def service_provider(self) -> ServiceProvider:
+        """What an administrator of the SAML provider is told."""
+        assert self.projection.sp is not None
+        return ServiceProvider.of(self.projection.sp.document)
+
+
+@contextlib.contextmanager
+def assembled(
+    folder: Path, authority: Authority, port: int, wanted: Mapping[str, Sequence[JsonObject]]
+) -> Iterator[Parts]:
+    """Keystone, sidecar, gateway on `port` and a dashboard for these backends."""
+    base = f"https://{GATEWAY}:{port}"
+    with contextlib.ExitStack() as stack:
+        shown = stack.enter_context(dashboard(folder / "dashboard", authority))
+        shown.ways = {name: websso(base, name, shown.origin) for name in wanted}
+        found = projected(wanted, base, shown.origin)
+        text = _keystone_conf(folder / "keystone", base, shown.origin, found)
+        server = stack.enter_context(keystone(folder / "keystone", conf=text))
+        files = {f"{CONFIG}/{mount.path}": found.files[mount.key] for mount in found.mounts}
+        place, address = folder / "sidecar", free_address(5050)
+        proxy = stack.enter_context(sidecar(place, files, server.socket, address=address, defines=("SAML_HERE",)))
+        stack.enter_context(gateway(folder / "gateway", authority, [proxy.url], host=GATEWAY, port=port))
+        asyncio.run(_objects(server.url, wanted))
+        yield Parts(base, server, proxy, found, shown)
 
 
 @contextlib.contextmanager
 def stand(folder: Path) -> Iterator[Stand]:
-    """Serve it."""
+    """Serve it with the fake provider."""
     authority, port = Authority(), free_port(GATEWAY)
-    base = f"https://{GATEWAY}:{port}"
-    with contextlib.ExitStack() as stack:
-        idp = stack.enter_context(fake_idp(folder / "idp", realms(base), authority))
-        shown = stack.enter_context(dashboard(folder / "dashboard", authority))
-        found = projected(manifests.backends(idp), base, shown.origin)
-        assert found.sp is not None
-        idp.realm(CORP).providers.append(ServiceProvider.of(found.sp.document))
-        text = _keystone_conf(folder / "keystone", base, shown.origin, found)
-        server = stack.enter_context(keystone(folder / "keystone", conf=text))
-        files = {f"{CONFIG}/{mount.path}": found.files[mount.key] for mount in found.mounts}
-        here = ("SAML_HERE",)
-        proxy = stack.enter_context(
-            sidecar(folder / "sidecar", files, server.socket, address=free_address(5050), defines=here)
-        )
-        stack.enter_context(gateway(folder / "gateway", authority, [proxy.url], host=GATEWAY, port=port))
-        asyncio.run(_objects(server.url, idp))
+    with (
+        fake_idp(folder / "idp", realms(f"https://{GATEWAY}:{port}"), authority) as idp,
+        assembled(folder, authority, port, manifests.backends(idp)) as parts,
+    ):
+        idp.realm(CORP).providers.append(parts.service_provider)
         trust = ssl.create_default_context(cadata=authority.pem.decode())
-        parts = {"server": server, "proxy": proxy, "projection": found, "dashboard": shown}
-        made = Stand(base, server.url, idp, trust, PASSWORD, shown.origin, **parts)
-        shown.ways = {name: made.websso(name) for name in PROTOCOLS}
-        yield made
+        shown = parts.dashboard
+        yield Stand(
+            parts.base, parts.server.url, idp, trust, PASSWORD, shown.origin, proxy=parts.proxy, dashboard=shown
+        )

@@ -30,8 +30,8 @@ from tests.real.kubernetes import Kubernetes, kubernetes, write_kubeconfig
 from tests.real.ports import children, free_port
 from tests.real.process import Command, Process, running
 
+from moorage.cli.systems import KINDS, RULES
 from moorage.core.meta import JsonObject
-from moorage.keystone import KINDS, RULES
 from moorage.node.network.addresses import SERVICES, claim
 from moorage.runtime.install import rbac
 
