@@ -16,12 +16,15 @@ TEXTS = (
     "{0}", "{1}", "{2}", "{0}{1}", "x{0}", "{0}-{0}", "plain", "2024", "España", "", "{{0}}", "{{", "}}{0}", "['a', '{0}']",
     "a;b", "{00}", "['x']", "{5}",
 )  # fmt: skip
-ODD = (*TEXTS, "{", "}", "{x}", "{}", "{0[0]}", "{-1}", "{0!r}", "{0.x}", "{0:>4}")
+ODD = (*TEXTS, "{", "}", "{x}", "{}", "{0[x]}", "{-1}", "{0!r}", "{0.x}", "{0:>4}")
 
-value = st.sampled_from(VALUES) | st.text(max_size=4)
+COMMON = ("a", "b", "ab")
+value = st.sampled_from(COMMON) | st.sampled_from(COMMON) | st.sampled_from(VALUES) | st.text(max_size=4)
 claim = st.lists(value, min_size=1, max_size=4).map(";".join)
-claims = st.dictionaries(st.sampled_from(TYPES), claim, max_size=4)
-_domain = st.fixed_dictionaries({}, optional={"id": st.sampled_from(TEXTS), "name": st.sampled_from(TEXTS)})
+claims = st.fixed_dictionaries(dict.fromkeys(TYPES[:2], claim), optional=dict.fromkeys(TYPES[2:], claim))
+SAFE = ("{0}", "x{0}", "plain", "2024", "España", "['x']", "a;b")
+_text = st.sampled_from(SAFE) | st.sampled_from(SAFE) | st.sampled_from(SAFE) | st.sampled_from(TEXTS)
+_domain = st.fixed_dictionaries({}, optional={"id": _text, "name": _text})
 
 
 def _listed(name: str) -> st.SearchStrategy[dict[str, Any]]:
@@ -31,17 +34,16 @@ def _listed(name: str) -> st.SearchStrategy[dict[str, Any]]:
 
 
 LISTS = ("any_one_of", "not_any_of", "blacklist", "whitelist")
+_kind = st.sampled_from((*TYPES[:2], *TYPES[:2], *TYPES))
+_plain: st.SearchStrategy[dict[str, Any]] = st.just({})
 remote = st.builds(
-    lambda kind, rest: {"type": kind, **rest},
-    st.sampled_from(TYPES),
-    st.one_of(st.just({}), st.just({}), *map(_listed, LISTS)),
+    lambda kind, rest: {"type": kind, **rest}, _kind, st.one_of(_plain, _plain, _plain, _plain, *map(_listed, LISTS))
 )
-_text = st.sampled_from(TEXTS)
 _user = st.fixed_dictionaries(
-    {}, optional={"id": _text, "name": st.sampled_from(ODD), "email": _text, "domain": _domain, "type": st.sampled_from(("local", "ephemeral"))}
+    {}, optional={"id": _text, "name": _text | _text | st.sampled_from(ODD), "email": _text, "domain": _domain, "type": st.sampled_from(("local", "ephemeral"))}
 )  # fmt: skip
 _group = st.fixed_dictionaries({"id": _text}) | st.fixed_dictionaries({"name": _text, "domain": _domain})
-_role = st.fixed_dictionaries({"name": st.sampled_from(ODD)})
+_role = st.fixed_dictionaries({"name": _text})
 _project = st.fixed_dictionaries({"name": _text, "roles": st.lists(_role, max_size=2)})
 local = st.fixed_dictionaries(
     {},

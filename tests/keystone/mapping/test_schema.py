@@ -22,9 +22,10 @@ ON_PURPOSE = (
     "a placeholder is {<digits>}", "must hold an id or a name", "groups needs the id or the name", "regex needs anyOneOf or notAnyOf",
     "is not a regular expression", "exactly one of id, or name with domain", "control character", "should be at least 1 chars long",
     "must have at least 1 items", "should have at least 1 items", "must match ^[A-Za-z0-9_-]+$",
+    "must be of type string",
 )  # fmt: skip
 """Reasons for which admission refuses rules that Keystone would store: they could never work, or work otherwise than they look."""
-relaxed = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+relaxed = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
 _junk = st.sampled_from(
     [None, True, 3, "x", [], {}, [{}], {"x": "y"}, [3], {"name": "g"}, {"id": "i", "name": "n"}, ["a"]]
@@ -64,7 +65,7 @@ def broken(draw: st.DrawFn) -> list[Any]:
 @relaxed
 @given(st.lists(made.rules | broken(), min_size=BATCH, max_size=BATCH))
 def test_admitted_rules_are_rules_that_keystone_accepts(truth: RuleProcessor, cases: list[Any]) -> None:
-    """1,500 lists of rules, many of them broken: what passes admission, and is sent at all, never gets 400 from Keystone's schema."""
+    """1,000 lists of rules, many of them broken: what passes admission, and is sent at all, never gets 400 from Keystone's schema."""
     admitted = [obj for obj in (backend(camel(rules)) for rules in cases) if not complaints(obj)]
     sent = [found for obj in admitted if (found := keystone_rules(KIND.parse(obj).spec.mappings))]
     assert truth.refusals(sent) == [None] * len(sent)
@@ -96,12 +97,14 @@ def _is_plain(text: str) -> bool:
         parts = list(string.Formatter().parse(text))
     except ValueError:
         return False
-    names = [(name, spec, conversion) for _, name, spec, conversion in parts if name is not None]
-    return all(name.isascii() and name.isdigit() and not spec and not conversion for name, spec, conversion in names)
+    names = [name for _, name, _, _ in parts if name is not None]
+    literal = ((before.replace("{", "{{").replace("}", "}}"), name) for before, name, _, _ in parts)
+    again = "".join(before + (f"{{{name}}}" if name is not None else "") for before, name in literal)
+    return again == text and all(name.isascii() and name.isdigit() for name in names)
 
 
 @pytest.mark.case("K14")
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(st.text(st.sampled_from("{}{}01x!:[].٣"), max_size=8))
 def test_a_placeholder_is_what_pythons_format_takes_for_one(text: str) -> None:
     """Braces are counted as Keystone's format strings count them, doubled ones included."""
