@@ -123,7 +123,8 @@ def saml_client(
 ) -> dict[str, Any]:
     """A service provider with POST binding, user name and groups attributes; assertions are encrypted when `certificate` is given.
 
-    `algorithm` is the key transport: "" for Keycloak's default, "rsa-oaep-mgf1p" for the one that mod_auth_mellon can read.
+    `algorithm` is the key transport: "" for Keycloak's default, "rsa-oaep-mgf1p" for the one that mod_auth_mellon can read, with SHA-1 as
+    digest: Keycloak's own choice there, SHA-256, it cannot read either.
     """
     attributes = {
         "saml_assertion_consumer_url_post": acs,
@@ -139,6 +140,7 @@ def saml_client(
         attributes |= {"saml.encrypt": "true", "saml.encryption.certificate": certificate}
     if algorithm:
         attributes["saml.encryption.keyAlgorithm"] = f"http://www.w3.org/2001/04/xmlenc#{algorithm}"
+        attributes["saml.encryption.digestMethod"] = "http://www.w3.org/2000/09/xmldsig#sha1"
     basic = {"attribute.nameformat": "Basic"}
     return {
         "clientId": entity_id,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,23 +38,30 @@ class Federated:
     base: str
     authority: Authority
     stack: contextlib.ExitStack
+    """What stands before the Keystone."""
     site: Site | None = field(default=None, init=False)
 
     @property
     def trust(self) -> ssl.SSLContext:
         return ssl.create_default_context(cadata=self.authority.pem.decode())
 
-    async def serve(self, on: Cloud, *more: JsonObject) -> Site:
-        """Apply the Keystone and put the gateway before it."""
-        await on.apply([*manifests.site(self.base, DASHBOARD), *more])
+    async def serve(self, on: Cloud, *more: JsonObject, keystone: JsonObject | None = None) -> Site:
+        """Apply the Keystone, with changes over its spec, and put the gateway before its Service."""
+        *first, declared = manifests.site(self.base, DASHBOARD)
+        declared["spec"] |= keystone or {}
+        await on.apply([*first, *more, declared])
         await on.until(KEYSTONE, "keystone", holds("KeystoneAPIReady"))
         url = await on.url()
-        port = int(self.base.rpartition(":")[2])
-        place = self.up.folder / "gateway"
-        behind = [url.removesuffix("/v3")]
-        self.stack.enter_context(gateway(place, self.authority, behind, host=GATEWAY, port=port))
+        self.front([url.removesuffix("/v3")])
         self.site = Site(self.base, url, self.idp, self.trust, ADMIN_PASSWORD)
         return self.site
+
+    def front(self, behind: Sequence[str]) -> None:
+        """Put the gateway before these servers, which it asks strictly in turn; one that stood before is ended."""
+        self.stack.pop_all().close()
+        port = int(self.base.rpartition(":")[2])
+        place = self.up.folder / "gateway"
+        self.stack.enter_context(gateway(place, self.authority, behind, host=GATEWAY, port=port))
 
     async def attach(self, on: Cloud, *names: str) -> None:
         """Apply backends of the stand and wait until they are Ready; the provider learns of the service provider as an administrator would tell it."""
@@ -94,7 +101,7 @@ def federated_machine(folder: Path) -> Iterator[Federated]:
     with contextlib.ExitStack() as stack:
         idp = stack.enter_context(fake_idp(folder / "idp", realms(base), authority))
         up = stack.enter_context(machine(folder))
-        yield Federated(up, idp, base, authority, stack)
+        yield Federated(up, idp, base, authority, stack.enter_context(contextlib.ExitStack()))
 
 
 @contextlib.asynccontextmanager

@@ -29,6 +29,7 @@ def _ours(site: Stand, way: tuple[tuple[int, str], ...]) -> bool:
     return hosts <= {urlsplit(url).netloc for url in (site.base, site.idp.url, site.origin)}
 
 
+@pytest.mark.case("B26")
 @pytest.mark.parametrize("target", FOREIGN)
 async def test_nobody_is_sent_to_a_foreign_address_after_a_logout(site: Stand, target: str) -> None:
     """Neither by mod_auth_openidc nor by mod_auth_mellon, with a session and without."""
@@ -45,6 +46,7 @@ async def test_nobody_is_sent_to_a_foreign_address_after_a_logout(site: Stand, t
             assert _harmless(site, location), (name, url, location)
 
 
+@pytest.mark.case("B26")
 @pytest.mark.parametrize("target", FOREIGN)
 async def test_nobody_is_sent_to_a_foreign_address_after_a_login(site: Stand, target: str) -> None:
     """The module's own parameters for where to go on."""
@@ -82,6 +84,7 @@ async def test_a_dashboard_that_is_not_trusted_gets_no_token(site: Stand) -> Non
         assert (page.status, page.token) == (401, ""), (origin, page.body[:300])
 
 
+@pytest.mark.case("B21", "K10")
 async def test_logins_that_are_begun_and_never_ended_do_not_fill_the_browser(site: Stand) -> None:
     """At most seven state cookies, the oldest go; the login that is ended works."""
     person = site.visitor()
@@ -116,6 +119,7 @@ async def test_a_flood_of_headers_is_refused_and_others_are_served(site: Stand, 
     assert (await site.bearer(site.idp.token(ACME, "alice", "cli"))).status == 201
 
 
+@pytest.mark.case("B21")
 async def test_a_session_and_long_groups_pass_through_the_sidecar(site: Stand) -> None:
     """A person in two hundred groups: the claims are some kilobytes, in the session as in the headers."""
     realm = site.idp.realm(ACME)

@@ -11,7 +11,7 @@ from tests.real.chromium import chromium, fill_in, profile, send
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
-@pytest.mark.case("B36", "B37")
+@pytest.mark.case("K21", "B40")
 async def test_people_sign_in_with_chromium_at_every_provider(site: Stand) -> None:
     """From the dashboard's link through the provider's form back to the dashboard, SAML by POST binding."""
     async with chromium() as browser:

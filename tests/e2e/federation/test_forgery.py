@@ -51,7 +51,7 @@ def _forged(site: Stand, name: str, case: str) -> dict[str, str]:
 CASES = ("upper", "lower", "title")
 
 
-@pytest.mark.case("B14", "S2")
+@pytest.mark.case("S2", "K10")
 @pytest.mark.parametrize("case", CASES)
 async def test_forged_claims_beside_a_bearer_token_change_nothing(site: Stand, case: str) -> None:
     """Dave, who is in no group, stays dave, who is in no group."""
@@ -59,7 +59,7 @@ async def test_forged_claims_beside_a_bearer_token_change_nothing(site: Stand, c
     assert (found.status, found.user, found.body["user"]["OS-FEDERATION"]["groups"]) == (201, "dave", []), found.text
 
 
-@pytest.mark.case("B14", "S2")
+@pytest.mark.case("S2", "K10")
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(("name", "user"), [(BETA, "dave"), (CORP, "erin")])
 async def test_forged_claims_beside_a_session_change_nothing(site: Stand, name: str, user: str, case: str) -> None:
@@ -71,7 +71,7 @@ async def test_forged_claims_beside_a_session_change_nothing(site: Stand, name: 
     assert (said["user"]["name"], said["user"]["OS-FEDERATION"]["groups"]) == (user, []), page.body[:300]
 
 
-@pytest.mark.case("B14", "S1")
+@pytest.mark.case("S1", "S2")
 @pytest.mark.parametrize("name", [ACME, BETA, CORP])
 async def test_forged_claims_alone_give_no_token(site: Stand, name: str) -> None:
     """Neither at the path for tokens nor at the one for browsers."""
@@ -142,6 +142,7 @@ async def test_without_the_sidecar_keystone_would_have_believed_it(site: Stand) 
 # --- tokens
 
 
+@pytest.mark.case("B25", "S3")
 async def test_a_token_of_another_client_is_refused(site: Stand) -> None:
     """The provider made it for somebody else's service."""
     assert (await site.bearer(site.idp.token(ACME, "alice", "other"))).status == 401
@@ -183,7 +184,7 @@ async def test_a_token_in_the_query_or_in_a_form_is_not_taken(site: Stand) -> No
     assert (found.status, found.token) == (401, "")
 
 
-@pytest.mark.case("B15")
+@pytest.mark.case("K21")
 async def test_no_token_of_anybody_stands_in_the_sidecar_s_log(site: Stand) -> None:
     """Neither one that was taken nor one that was refused."""
     tokens = [site.idp.token(ACME, "alice", client) for client in ("cli", "other")]

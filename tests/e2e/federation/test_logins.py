@@ -10,6 +10,7 @@ from tests.fakes.idp import SamlFault
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
+@pytest.mark.case("B17", "B40")
 @pytest.mark.parametrize(("name", "user", "roles"), [(ACME, "alice", 2), (BETA, "bob", 1), (CORP, "carol", 2)])
 async def test_a_browser_login_hands_the_dashboard_a_token_with_user_domain_and_groups(
     site: Stand, name: str, user: str, roles: int
@@ -36,7 +37,6 @@ async def test_a_bearer_token_of_the_provider_is_exchanged_for_a_token_with_the_
     assert site.idp.asked("POST", f"{ACME}/introspect") >= 2
 
 
-@pytest.mark.case("B19")
 async def test_a_user_in_no_group_gets_a_token_without_any_role(site: Stand) -> None:
     """Unscoped, and good for nothing more."""
     found = await site.bearer(site.idp.token(ACME, "dave", "cli"))

@@ -6,13 +6,15 @@ One story on one machine, in the order of the file: each test leaves the four at
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 from tests.e2e import example
 from tests.e2e.cloud import BACKEND, KEYSTONE, Cloud, condition, holds
+from tests.e2e.federation import manifests
 from tests.e2e.federation.machine import Federated, client, content, federated_machine
 from tests.e2e.federation.site import ACME, BETA, CORP, PEOPLE, Site
 from tests.e2e.federation.watchers import forger, watching
@@ -21,6 +23,7 @@ from tests.e2e.one_machine.quiet import Arguments, family, files, leaks, objects
 from tests.real.ports import children
 from tests.real.process import TICK
 
+from moorage.core.meta import JsonObject
 from moorage.kube import resources
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -70,13 +73,48 @@ def site(machine: Federated) -> Site:
     return machine.site
 
 
-@pytest.mark.case("S1", "B14")
-async def test_all_are_attached_and_nobody_forges_a_login_meanwhile(
+def _processes(machine: Federated, program: str) -> list[int]:
+    """Processes of pods that run a program, the first of each family."""
+    assert machine.up.process is not None
+    everybody = family([machine.up.process.pid, *machine.up.pods()])
+    found = {pid for pid in everybody if command_line(pid).startswith(f"{program} ")}
+    return sorted(found - {child for pid in found for child in children(pid)})
+
+
+MOMENTS: list[tuple[str, Callable[[JsonObject], bool]]] = [
+    ("its domain exists", holds("DomainReady")),
+    ("its objects exist, closed", holds("MappingsReady")),
+    ("its sidecar is rolled out", holds("ConfigProjected", "False", "WaitingForRollout")),
+]
+
+
+async def test_a_provider_is_attached_although_everything_is_killed_on_the_way(
+    machine: Federated, arguments: Arguments, site: Site
+) -> None:
+    """First Keystone, then, at each moment of the walk, the operator between two writes: the next life goes on where the last one ended."""
+    async with client(machine) as on:
+        await on.apply(manifests.backends(machine.idp)[ACME])
+        for pid in _processes(machine, "uwsgi"):
+            os.kill(pid, signal.SIGKILL)
+    for moment, reached in MOMENTS:
+        async with client(machine) as on:
+            found = await on.until(BACKEND, ACME, lambda obj, reached=reached: reached(obj) or holds("Ready")(obj))
+            assert found, moment
+        await asyncio.to_thread(machine.up.kill)
+        await asyncio.to_thread(machine.up.start)
+    async with client(machine) as on:
+        await on.until(BACKEND, ACME, holds("Ready"))
+    found = await site.bearer(site.idp.token(ACME, "alice", "cli"))
+    assert (found.status, await site.scoped(found.token, ACME)) == (201, ["member", "reader"]), found.text[:300]
+
+
+@pytest.mark.case("S1")
+async def test_the_others_are_attached_and_nobody_forges_a_login_meanwhile(
     machine: Federated, arguments: Arguments, on: Cloud, site: Site
 ) -> None:
     """From before the first object is made until everything is Ready, claims of nobody's are refused."""
     async with watching(forger(site, *FEDERATED)) as attacker:
-        await machine.attach(on, *FEDERATED)
+        await machine.attach(on, BETA, CORP)
     assert attacker.asked > 20
     assert not attacker.bad
 
@@ -130,7 +168,8 @@ async def test_while_a_provider_is_down_its_people_stay_out_and_passwords_go_on(
 async def test_a_sidecar_that_is_killed_comes_back(machine: Federated, on: Cloud, site: Site) -> None:
     """The container is started anew in its pod; Keystone itself is not."""
     (pod,) = (await on.client.list(resources.PODS, on.namespace, labels="app.kubernetes.io/component=api")).items
-    os.kill(_sidecar(machine), signal.SIGKILL)
+    (apache,) = _processes(machine, "apache2")
+    os.kill(apache, signal.SIGKILL)
 
     def again(obj: dict) -> bool:  # type: ignore[type-arg]
         states = {item["name"]: item for item in obj["status"].get("containerStatuses", ())}
@@ -144,15 +183,6 @@ async def test_a_sidecar_that_is_killed_comes_back(machine: Federated, on: Cloud
             await asyncio.sleep(TICK)
 
 
-def _sidecar(machine: Federated) -> int:
-    """Apache's first process."""
-    assert machine.up.process is not None
-    everybody = family([machine.up.process.pid, *machine.up.pods()])
-    apaches = {pid for pid in everybody if command_line(pid).startswith("apache2 ")}
-    (first,) = apaches - {child for pid in apaches for child in children(pid)}
-    return first
-
-
 def _hostile(site: Site) -> Iterator[tuple[str, str]]:
     """Documents that no provider of ours sends, and what the status says of each."""
     good = site.idp.metadata(CORP).decode()
@@ -162,7 +192,7 @@ def _hostile(site: Site) -> Iterator[tuple[str, str]]:
     yield site.idp.metadata(CORP, days=-1).decode(), "certificate"
 
 
-@pytest.mark.case("B40")
+@pytest.mark.case("B41", "S6")
 async def test_bad_metadata_closes_its_own_backend_only_and_new_metadata_heals_it(on: Cloud, site: Site) -> None:
     """Hostile, foreign and ended documents: the sibling's logins go on, and status repeats nothing of them. Then the provider has a new key."""
     for text, said in _hostile(site):
@@ -188,6 +218,33 @@ async def _gets_in(site: Site) -> bool:
     return bool(page.token)
 
 
+@pytest.mark.case("S6")
+async def test_metadata_on_this_machine_is_not_fetched_however_it_is_spelled(
+    machine: Federated, on: Cloud, site: Site
+) -> None:
+    """The provider would answer with a good document, and is never asked; all refusals read the same."""
+    port = site.idp.url.rpartition(":")[2]
+    *_, backend = manifests.backends(machine.idp)[BETA]
+    backend = json.loads(json.dumps(backend).replace(f'"{BETA}"', '"inside"'))
+    del backend["spec"]["oidc"]["endpoints"], backend["spec"]["oidc"]["caBundleSecretRef"]
+    said = set()
+    for host in INSIDE:
+        url = f"https://{host}:{port}/realms/{ACME}/.well-known/openid-configuration"
+        backend["spec"]["oidc"] |= {"providerMetadataURL": url, "issuer": f"https://{host}/realms/inside"}
+        await on.apply([backend])
+        found = await on.until(BACKEND, "inside", lambda obj, url=url: url in condition(obj, "ConfigProjected")[2])
+        said.add(condition(found, "ConfigProjected")[2].replace(url, "URL"))
+    await machine.detach(on, "inside")
+    assert len(said) == 1, said
+    assert not site.idp.asked("GET", "openid-configuration")
+    assert (await site.bearer(site.idp.token(ACME, "alice", "cli"))).status == 201
+
+
+INSIDE = ("127.0.0.10", "127.10", "2130706442", "0x7f00000a", "0177.0.0.012", "[::ffff:127.0.0.10]", "localhost")
+"""Spellings of addresses of this machine."""
+
+
+@pytest.mark.case("S7")
 async def test_no_secret_is_seen_anywhere(machine: Federated, arguments: Arguments, on: Cloud) -> None:
     """Client secret, key pair, passphrase: not in a log, an object, an argument."""
     values = await secrets(on)
