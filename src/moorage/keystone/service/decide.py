@@ -91,7 +91,9 @@ def identity_backends(seen: Seen) -> Answer:
     if why := _not_rolled_out(seen):
         return Waiting("WaitingForRollout", why + stale)
     if not found.total and found.sidecar:
-        return Waiting("WaitingForRollout", "the sidecar stays, and denies, until the backends that are being deleted are gone")
+        return Waiting(
+            "WaitingForRollout", "the sidecar stays, and denies, until the backends that are being deleted are gone"
+        )
     if not found.total:
         return Met("IdentityBackendsNotRequired", "no backend names this Keystone")
     return Met("AllBackendsProjected", f"{len(found.attached)} projected: {_listed(found.attached)}{stale}")
