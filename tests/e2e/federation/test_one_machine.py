@@ -189,7 +189,7 @@ def _hostile(site: Site) -> Iterator[tuple[str, str]]:
     yield '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/passwd">]><r>&x;</r>', "document type declaration is refused"
     yield good.replace(site.idp.entity(CORP) + '"', 'https://elsewhere.example/"', 1), "entityID"
     yield good.replace("md:KeyDescriptor", "md:Nothing"), "certificate"
-    yield site.idp.metadata(CORP, days=-1).decode(), "certificate"
+    yield good.replace("entityID=", 'validUntil="2020-01-01T00:00:00Z" entityID=', 1), "validUntil"
 
 
 @pytest.mark.case("B41", "S6")

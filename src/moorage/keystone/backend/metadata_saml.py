@@ -29,7 +29,7 @@ _KEY_TRANSPORTS: Final = frozenset(
 )
 ENCRYPTION_ADVICE: Final = (
     "the provider announces rsa-oaep of XML Encryption 1.1 only, which the sidecar cannot decrypt: leave assertions unencrypted, or set"
-    " the key transport to rsa-oaep-mgf1p there (Keycloak: client attribute saml.encryption.keyAlgorithm)"
+    " the key transport to rsa-oaep-mgf1p with digest SHA-1 there (Keycloak: client attributes saml.encryption.keyAlgorithm and digestMethod)"
 )
 
 _VOLATILE: Final = ("ID", "validUntil", "cacheDuration")
