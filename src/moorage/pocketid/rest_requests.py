@@ -73,7 +73,7 @@ class Call:
     method: str
     path: str
     params: Params | None = None
-    body: Any = None
+    body: Any = field(default=None, repr=False)
     shown: str = ""
     session: SecretText | None = None
 
@@ -88,9 +88,9 @@ class Answer:
     """What came back; `body` is None when it was no JSON."""
 
     status: int
-    headers: Mapping[str, str]
-    body: Any
-    cookies: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
+    body: Any = field(repr=False)
+    cookies: Mapping[str, str] = field(repr=False)
 
 
 class Caller:
@@ -172,8 +172,8 @@ class Caller:
         options: dict[str, Any] = {"timeout": TIMEOUT, "allow_redirects": False, "headers": self._headers(call)}
         if self._server.ca is not None:
             options["ssl"] = _trusted(self._server.ca)
+        url = self._address(call)
         try:
-            url = URL(f"{self.url}{call.path}", encoded=True)
             async with self._session.request(
                 call.method, url, params=call.params, json=call.body, **options
             ) as response:
@@ -182,13 +182,25 @@ class Caller:
                 return Answer(response.status, response.headers, await _json(call, response), cookies)
         except TimeoutError:
             raise Unreachable(call.request, "Pocket-ID did not answer in time") from None
-        except aiohttp.InvalidURL:
-            raise Nonsense(call.request, "the server's address is no URL") from None
         except (aiohttp.ClientError, OSError) as error:
             raise Unreachable(call.request, clean(_cause(error), self._hidden(call))) from None
 
+    def _address(self, call: Call) -> URL:
+        """The server's own address and the path as it is: encoding it again would change ids."""
+        try:
+            base = URL(self.url)
+            if base.scheme in ("http", "https") and base.host and base.port:
+                return URL(f"{str(base).rstrip('/')}{call.path}", encoded=True)
+        except ValueError:
+            pass
+        raise Nonsense(call.request, "the server's address is no http or https URL")
+
     def _headers(self, call: Call) -> dict[str, str]:
         headers = {"Accept": "application/json", "User-Agent": "moorage"}
+        if not _sendable(self._server.api_key.reveal()):
+            raise Nonsense(
+                "API key of the Pocket-ID", "it is empty or holds characters that no header carries, such as a line end"
+            )
         if call.session is not None:
             return headers | {"Authorization": f"Bearer {call.session.reveal()}"}
         return headers | {"X-API-Key": self._server.api_key.reveal()}
@@ -225,6 +237,10 @@ def quoted(id: str) -> str:
     if "/" in id or id.startswith("https://"):
         return "~" + base64.urlsafe_b64encode(id.encode()).decode().rstrip("=")
     return quote(id, safe="") if id.strip(".") else "%2E" * len(id)
+
+
+def _sendable(key: str) -> bool:
+    return bool(key) and key.isascii() and key.isprintable()
 
 
 @lru_cache(maxsize=64)

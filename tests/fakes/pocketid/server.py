@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import ssl
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -117,8 +118,10 @@ async def _serve(fake: Fake, raw: web.BaseRequest) -> web.StreamResponse:
 
 
 @asynccontextmanager
-async def serving(fake: Fake, port: int = 0, host: str = "127.0.0.1") -> AsyncIterator[str]:
-    """Serve on the running loop; yields `http://HOST:PORT`, which is the fake's own address unless it has one."""
+async def serving(
+    fake: Fake, port: int = 0, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None
+) -> AsyncIterator[str]:
+    """Serve on the running loop; yields `http://HOST:PORT` (https with a context), which is the fake's own address unless it has one."""
 
     async def handle(raw: web.BaseRequest) -> web.StreamResponse:
         return await _serve(fake, raw)
@@ -126,8 +129,8 @@ async def serving(fake: Fake, port: int = 0, host: str = "127.0.0.1") -> AsyncIt
     runner = web.ServerRunner(web.Server(handle, access_log=None), shutdown_timeout=0.5)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port).start()
-        url = f"http://{host}:{runner.addresses[0][1]}"
+        await web.TCPSite(runner, host, port, ssl_context=tls).start()
+        url = f"{'https' if tls else 'http'}://{host}:{runner.addresses[0][1]}"
         fake.app_url = fake.app_url or url
         yield url
     finally:

@@ -7,6 +7,7 @@ told by the files' own scripts: `before(file, n)` runs ahead of a line, `fact(fi
 from __future__ import annotations
 
 import base64
+import io
 import json
 import re
 import uuid
@@ -24,6 +25,8 @@ from tests.pocketid.contract.matching import Names, differences, projected
 from yarl import URL
 
 RECORDED = Path(__file__).parent / "recorded"
+LARGE = 1_000_000
+"""Bytes from which a body is streamed."""
 Script = Callable[["Replay"], Awaitable[Any]]
 _FACTS: dict[tuple[str, int], Script] = {}
 _BEFORE: dict[tuple[str, int], Script] = {}
@@ -94,6 +97,8 @@ class Replay:
         if "json" in body:
             body = {"data": json.dumps(body["json"]).encode()}
             sent = {"Content-Type": "application/json", **sent}
+        if len(body.get("data") or b"") > LARGE:
+            body = {"data": io.BytesIO(body["data"])}
         url = URL(f"{self.url}{path}", encoded=True)
         async with self.http.request(method, url, headers=sent, allow_redirects=False, **body) as answer:
             return Reply(answer.status, answer.headers, await answer.read())

@@ -1,0 +1,30 @@
+"""The REST client and a fake to ask, over real HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+from tests.fakes.pocketid import Fake, serving
+
+from moorage.core.secret import SecretText
+from moorage.net.sessions import session
+from moorage.pocketid.rest import PocketID, Server
+
+
+@pytest.fixture
+def fake() -> Fake:
+    return Fake()
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[aiohttp.ClientSession]:
+    async with session() as found:
+        yield found
+
+
+@pytest.fixture
+async def pocketid(fake: Fake, http: aiohttp.ClientSession) -> AsyncIterator[PocketID]:
+    async with serving(fake) as url:
+        yield PocketID(http, Server(url, SecretText(fake.api_key)))

@@ -1,0 +1,114 @@
+"""Whole lists: every page, rows once, exact names; a list that moves is walked anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fakes.pocketid import Fake
+
+from moorage.pocketid.rest import Nonsense, PocketID
+from moorage.pocketid.rest_pages import PAGE, Listing, every, pattern
+from moorage.pocketid.rest_reading import group_name_of
+
+
+@pytest.mark.case("PIDX5")
+async def test_more_than_a_hundred_clients_are_read_whole(fake: Fake, pocketid: PocketID) -> None:
+    for number in range(250):
+        await pocketid.create_oidc_client({"id": f"c{number}", "name": f"n{number % 7}"})
+    listed = await pocketid.list_oidc_clients()
+    assert {item.id for item in listed} == {f"c{number}" for number in range(250)}
+    assert pocketid.calls["list_oidc_clients"] == 3
+    assert len(await pocketid.find_oidc_clients_named("n3")) == 36
+
+
+@pytest.mark.case("PIDX6", "PIDX7")
+async def test_names_are_found_exactly_whatever_the_servers_search_takes_for_them(pocketid: PocketID) -> None:
+    for name in ("Café", "café", "100% real", "100x real", "a_b", "axb", "a\\b", "a\\\\b", "plain"):
+        await pocketid.create_oidc_client({"name": name})
+    for wanted, found in (
+        ("Cafe\u0301", "Café"), ("100% real", "100% real"), ("a_b", "a_b"), ("a\\b", "a\\b"), ("plain", "plain"),
+    ):  # fmt: skip
+        assert [item.name for item in await pocketid.find_oidc_clients_named(wanted)] == [found]
+    assert await pocketid.find_oidc_clients_named("Plain") == ()
+
+
+async def test_an_empty_list_is_one_request(pocketid: PocketID) -> None:
+    assert await pocketid.list_oidc_clients() == ()
+    assert pocketid.calls["list_oidc_clients"] == 1
+
+
+@given(st.text(max_size=40))
+def test_a_pattern_differs_from_the_name_in_backslashes_only(name: str) -> None:
+    assert len(pattern(name)) == len(name)
+    assert all(a == b or (a, b) == ("\\", "_") for a, b in zip(name, pattern(name), strict=True))
+
+
+class Moving:
+    """A server whose rows change between requests: `moves[n]` happens before the n-th request."""
+
+    def __init__(self, rows: list[str], moves: dict[int, tuple[str, int]]) -> None:
+        self.rows, self.moves, self.asked = rows, moves, 0
+
+    async def ask(self, call: Any) -> Any:
+        kind, where = self.moves.get(self.asked, ("", 0))
+        if kind == "add":
+            self.rows.insert(where % (len(self.rows) + 1), f"new{self.asked}")
+        elif kind == "drop" and self.rows:
+            del self.rows[where % len(self.rows)]
+        self.asked += 1
+        wanted = dict(call.params)
+        number, limit = int(wanted["pagination[page]"]), int(wanted["pagination[limit]"])
+        pages = max(1, -(-len(self.rows) // limit))
+        number = min(number, pages)
+        part = self.rows[(number - 1) * limit : number * limit]
+        counts = {"totalPages": pages, "totalItems": len(self.rows), "currentPage": number}
+        return {"data": [{"id": row, "name": row} for row in part], "pagination": counts}
+
+
+_MOVES = st.dictionaries(
+    st.integers(0, 12), st.tuples(st.sampled_from(["add", "drop"]), st.integers(0, 400)), max_size=4
+)
+
+
+@given(st.integers(0, 3 * PAGE + 5), _MOVES)
+async def test_a_list_is_what_it_was_at_some_moment_or_an_error(count: int, moves: dict[int, tuple[str, int]]) -> None:
+    """Adding and dropping one row between two requests keeps the total; only then may a row slip through, never come twice."""
+    server = Moving([f"r{number}" for number in range(count)], moves)
+    untouched = {f"r{number}" for number in range(count)}
+    try:
+        rows = await every(server, Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
+    except Nonsense:
+        assert moves
+        return
+    ids = [row.id for row in rows]
+    assert len(set(ids)) == len(ids)
+    if not moves:
+        assert set(ids) == untouched
+        assert server.asked == max(1, -(-count // PAGE))
+
+
+@given(
+    st.sampled_from(
+        [None, [], {}, {"data": []}, {"data": [], "pagination": {}}, {"data": 1, "pagination": {"totalItems": 0}}]
+    )
+)
+async def test_an_answer_that_is_no_list_is_nonsense(answer: Any) -> None:
+    class Odd:
+        async def ask(self, _call: Any) -> Any:
+            return answer
+
+    with pytest.raises(Nonsense):
+        await every(Odd(), Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
+
+
+async def test_a_list_without_end_ends() -> None:
+    class Endless:
+        async def ask(self, call: Any) -> Any:
+            number = int(dict(call.params)["pagination[page]"])
+            return {"data": [], "pagination": {"totalPages": number + 1, "totalItems": 0, "currentPage": number}}
+
+    with pytest.raises(Nonsense, match="does not end"):
+        await every(Endless(), Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
