@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -83,12 +84,12 @@ async def test_a_second_pass_asks_once_and_writes_nothing(here: Scene) -> None:
 
 
 async def test_a_whole_attach_takes_few_requests(here: Scene) -> None:
-    """One login, one look, one create; finalizer and one status patch."""
+    """One login and one create; finalizer and one status patch."""
     await here.backend()
     async with here.world() as world:
         here.client.calls.clear()
         await Walk(ROOM, world)(KEY)
-        assert here.stub.count() == {"login": 1, "GET": 1, "POST": 1}
+        assert here.stub.count() == {"login": 1, "POST": 1}
         writes = {call: n for call, n in here.client.calls.items() if call[0] not in ("GET", "WATCH")}
         assert writes == {("PATCH", BACKENDS.plural): 1, ("PATCH", f"{BACKENDS.plural}/status"): 1}
 
@@ -159,43 +160,53 @@ async def test_adopt_attaches_and_never_writes(here: Scene) -> None:
 
 
 async def test_a_foreign_domain_is_not_seized(here: Scene) -> None:
-    """Same name, not ours: the status says so, and Keystone is not written to."""
+    """Same name, not ours: creating it is refused, the status says so, and nothing at Keystone changes, not even when it is deleted."""
     here.stub.add("corp")
+    before = copy.deepcopy(here.stub.domains)
     await here.backend(deletionPolicy="Delete")
     await settle(here)
     assert conditions(await here.stored())["DomainReady"] == "False/DomainAlreadyExists"
+    here.stub.requests.clear()
+    await settle(here)
     await here.client.delete(BACKENDS, KEY)
     await settle(here)
     assert await here.stored() is None
     assert here.stub.writes() == []
+    assert here.stub.domains == before
 
 
 async def test_a_creation_that_raced_a_stranger_is_looked_into(here: Scene) -> None:
     """Absent when asked, there when created: the conflict is told as what it is."""
-    await here.backend()
+    await attached(here)
+    here.stub.domains.clear()
     here.stub.after = lambda request: here.stub.add("corp") and None if request == "GET /v3/domains" else None  # type: ignore[func-returns-value]
     await settle(here)
     assert conditions(await here.stored())["DomainReady"] == "False/DomainAlreadyExists"
 
 
 async def test_a_name_taken_in_another_case_is_told_as_such(here: Scene) -> None:
-    """A database that compares without regard to case (MySQL) finds it, so nothing is even tried."""
+    """A database that compares without regard to case (MySQL) refuses it and finds it; once that is told, nothing is even tried."""
     here.stub.add("CORP")
+    before = copy.deepcopy(here.stub.domains)
     await here.backend()
     await settle(here)
     assert conditions(await here.stored())["DomainReady"] == "False/DomainAlreadyExists"
+    here.stub.requests.clear()
+    await settle(here)
     assert here.stub.writes() == []
+    assert here.stub.domains == before
 
 
 @pytest.mark.case("K5", "C3")
 async def test_a_backend_restored_without_status_knows_its_domain(here: Scene) -> None:
-    """A crash between the creation and the status write, or a restore: the uid proves it."""
+    """A crash between the creation and the status write, or a restore: the id that is refused is made from the uid, which proves it."""
     await attached(here)
+    before = copy.deepcopy(here.stub.domains)
     await here.client.patch(BACKENDS, KEY, {"status": None}, subresource="status")
     here.stub.requests.clear()
     await settle(here)
     assert conditions(await here.stored())["Ready"] == "True/AllReady"
-    assert here.stub.writes() == []
+    assert here.stub.domains == before
 
 
 async def test_a_domain_of_ours_that_was_renamed_is_found_without_status_too(here: Scene) -> None:

@@ -148,13 +148,15 @@ def _can_be_asked(seen: Seen) -> bool:
 async def _domains(seen: Seen, identity: Identity) -> Lookup:
     """By the ids that prove ownership first; the name is asked for only when that does not settle it.
 
-    Of a backend that no pass has reported on yet only the name is asked for: a domain of its own that stands there under another
-    name, which takes a crash and a stranger, is met as a conflict when it is created, and looked into.
+    Of an LDAP backend that no pass has reported on yet nothing is asked: its domain is created at once, and a conflict, which leaves
+    Keystone as it was, is looked into (`apply`). A federated one has objects that are looked at anyway; there the name settles it.
     """
     ids = own_ids(seen.backend)
     if seen.adopts:
         return Lookup(None, await identity.domain_named(seen.domain_name))
     if not seen.terminating and seen.stored(DOMAIN_READY) is None:
+        if seen.wanted_objects is None:
+            return Lookup(None, None)
         named = await identity.domain_named(seen.domain_name)
         return Lookup(named if named is not None and named.id in ids else None, named)
     own = None
