@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import islice
 from typing import Final
 from urllib.parse import urlsplit
 
-from cronsim import CronSim
-
+from moorage.core import cron
 from moorage.core.meta import JsonObject
 from moorage.core.quantity import parse_quantity
 from moorage.schema.fielderror import FieldError, duplicate, forbidden, invalid, not_supported, required
@@ -295,7 +294,7 @@ def _short_rotation(keystone: Keystone, now: datetime) -> Iterator[str]:
         return
     life = (spec.extra_config or {}).get("token", {}).get("expiration", "")
     seconds = int(life) if life.isdigit() else TOKEN_LIFE
-    times = list(islice(CronSim(spec.fernet.rotation_schedule, now.astimezone(UTC)), spec.fernet.max_active_keys))
+    times = list(islice(cron.read(spec.fernet.rotation_schedule).after(now), spec.fernet.max_active_keys))
     if len(times) < spec.fernet.max_active_keys or times[-2] - times[0] >= timedelta(seconds=seconds):
         return
     yield (

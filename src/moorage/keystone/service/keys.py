@@ -13,11 +13,10 @@ import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
-from cronsim import CronSim
-
+from moorage.core import cron
 from moorage.core.meta import JsonObject
 
 ROTATED_AT: Final = "moorage.internal/rotated-at"
@@ -86,10 +85,9 @@ def next_rotation(schedule: str, since: datetime) -> datetime:
     """The first time that the schedule names after `since`, UTC. However long ago that was, it is one rotation.
 
     Raises:
-        CronSimError: the schedule is no cron expression.
+        InputError: the schedule is no cron expression.
     """
-    found: datetime = next(CronSim(schedule, since.astimezone(UTC)))
-    return found
+    return cron.read(schedule).next(since)
 
 
 def rotated_at(secret: JsonObject) -> datetime:

@@ -7,16 +7,14 @@ ignored in silence. Source: spec/keystone.md 1.1, marks O; decisions, Keystone 1
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Final
 
-from cronsim import CronSim, CronSimError
-
+from moorage.core import cron
+from moorage.core.errors import InputError
 from moorage.schema.fielderror import FieldError, forbidden, invalid
 
 from .types import Keystone, KeystoneSpec
 
-_SOME_DAY: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _SENTENCES: Final = {
     "spec.database.clusterRef": "is not supported by this release; set host, or embedded",
     "spec.database.credentialsMode": "Dynamic is not supported by this release; leave it out",
@@ -72,9 +70,9 @@ def cron_fault(text: str) -> str:
     if len(text.split()) != 5:
         return "must be a cron expression of five fields: minute hour day month weekday"
     try:
-        next(CronSim(text, _SOME_DAY))
-    except (CronSimError, StopIteration) as error:
-        return f"must be a cron expression of five fields: {error or 'it never comes'}"
+        cron.read(text)
+    except InputError as error:
+        return f"must be a cron expression of five fields: {error.why}"
     return ""
 
 

@@ -1,7 +1,7 @@
 """When a CronJob runs, and what becomes of what it started. Pure; the time is given.
 
-Enters: a CronJob, its Jobs. Leaves: the verdict. Times are wall times of the CronJob's zone, daylight saving handled by
-cronsim. Source: Kubernetes documentation, "CronJob".
+Enters: a CronJob, its Jobs. Leaves: the verdict. Times are wall times of the CronJob's zone; `core/cron.py` reads the schedule.
+Source: Kubernetes documentation, "CronJob".
 """
 
 from __future__ import annotations
@@ -9,19 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from cronsim import CronSim, CronSimError
-
-from moorage.core.errors import InputError
+from moorage.core import cron as schedules
 from moorage.core.meta import JsonObject, ref_of
 from moorage.node.controllers.job_rules import finished
 from moorage.node.times import parse, stamp
 
-_MACROS = {
-    "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
-    "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
-}  # fmt: skip
 _TOO_MANY = 100
 
 
@@ -46,7 +39,7 @@ def judge(cron: JsonObject, jobs: Sequence[JsonObject], at: datetime) -> Verdict
     old = _history(cron, jobs)
     if cron["spec"].get("suspend"):
         return Verdict(_status(cron, jobs, active), delete=old)
-    upcoming = next(iter(_times(cron, at)))
+    upcoming = _schedule(cron).next(at, _made(cron))
     after = (upcoming - at).total_seconds()
     due, events = _due(cron, at)
     policy = cron["spec"].get("concurrencyPolicy", "Allow")
@@ -62,52 +55,32 @@ def job_name(cron: JsonObject, due: datetime) -> str:
     return f"{cron['metadata']['name'][:52]}-{int(due.timestamp()) // 60}"
 
 
-def _zone(cron: JsonObject) -> ZoneInfo:
-    name = cron["spec"].get("timeZone") or "Etc/UTC"
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        raise InputError(f"timeZone {name!r}", "is not a time zone of this machine") from error
+def _schedule(cron: JsonObject) -> schedules.Schedule:
+    spec = cron["spec"]
+    return schedules.read(spec["schedule"], schedules.time_zone(spec.get("timeZone") or "Etc/UTC"))
 
 
-def _times(cron: JsonObject, since: datetime) -> CronSim:
-    """Scheduled times after `since`."""
-    text = cron["spec"]["schedule"].strip()
-    zone = _zone(cron)
-    for prefix in ("TZ=", "CRON_TZ="):
-        if text.startswith(prefix):
-            name, _, text = text.removeprefix(prefix).partition(" ")
-            zone = ZoneInfo(name)
-    try:
-        return CronSim(_MACROS.get(text, text.replace("?", "*")), since.astimezone(zone))
-    except CronSimError as error:
-        raise InputError(f"schedule {text!r}", str(error)) from error
+def _made(cron: JsonObject) -> datetime:
+    return parse(str(cron["metadata"]["creationTimestamp"]))
 
 
 def _due(cron: JsonObject, at: datetime) -> tuple[datetime | None, tuple[tuple[str, str, str], ...]]:
     """The latest scheduled time that was not served yet, if it may still start."""
-    last = (cron.get("status") or {}).get("lastScheduleTime") or cron["metadata"]["creationTimestamp"]
-    since = parse(str(last))
+    last = (cron.get("status") or {}).get("lastScheduleTime")
+    since = parse(str(last)) if last else _made(cron)
     limit = cron["spec"].get("startingDeadlineSeconds")
     if limit is not None:
         since = max(since, at - timedelta(seconds=int(limit)))
-    due, missed = None, 0
-    for moment in _times(cron, since):
+    schedule, due, missed = _schedule(cron), None, 0
+    for moment in schedule.after(since, _made(cron)):
         if moment > at:
             break
         due, missed = moment, missed + 1
         if missed > _TOO_MANY:
-            due = _latest(cron, at)
+            due = schedule.latest(at, _made(cron))
             text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
             return due, (("Warning", "TooManyMissedTimes", text),)
     return due, ()
-
-
-def _latest(cron: JsonObject, at: datetime) -> datetime | None:
-    """The last scheduled time up to `at`, found backwards."""
-    text = cron["spec"]["schedule"].strip()
-    moments = CronSim(_MACROS.get(text, text), at.astimezone(_zone(cron)) + timedelta(seconds=1), reverse=True)
-    return next(iter(moments), None)
 
 
 def _status(cron: JsonObject, jobs: Sequence[JsonObject], active: Sequence[JsonObject]) -> JsonObject:
