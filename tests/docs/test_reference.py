@@ -26,10 +26,9 @@ ANSWERS = {
     "warn": 0,
     "tell": 0,
     "Condition": 2,
-    "Fault": 0,
     "Pending": 0,
 }
-"""Calls that carry a reason, and which positional argument it is."""
+"""Calls that carry a reason which people see, and which positional argument it is. The code of a Fault is seen by nobody: its sentence is."""
 
 
 def page(name: str) -> str:

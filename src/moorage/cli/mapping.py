@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from moorage.keystone.backend.mapping_engine import Mapped, RuleTrace
     from moorage.keystone.backend.mapping_trial import Trial
 
-command = typer.Typer(help="Try mapping rules without a server.", no_args_is_help=True, rich_markup_mode=None)
+command = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @command.callback()
 def _group() -> None:
-    """Try mapping rules without a server."""
+    """Try mapping rules without a server.
+
+    Example:  moorage mapping test backend.yaml --claim preferred_username=alice
+    """
 
 
 @command.command("test")
