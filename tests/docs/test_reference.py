@@ -70,7 +70,10 @@ def _given(node: ast.AST) -> list[ast.expr]:
         return [node.elts[1]]
     if not isinstance(node, ast.Call):
         return []
-    place = ANSWERS.get(getattr(node.func, "id", getattr(node.func, "attr", "")))
+    called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+    if called == "Left":  # carries the code of a Fault
+        return []
+    place = ANSWERS.get(called)
     given = [node.args[place]] if place is not None and len(node.args) > place else []
     return given + [keyword.value for keyword in node.keywords if keyword.arg == "reason"]
 
