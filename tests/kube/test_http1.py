@@ -182,6 +182,27 @@ async def test_a_request_that_is_cancelled_with_its_answer_there_harms_no_other(
         assert stand.connections == 1
 
 
+async def test_a_request_has_so_long_and_no_longer() -> None:
+    """Its connection goes with it; one that was answered in time is not touched by the clock any more."""
+    silent = asyncio.Event()
+
+    async def never(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
+        await silent.wait()
+
+    async with standing(never) as stand:
+        for ask in (stand.pool.exchange, stand.pool.flow):
+            with pytest.raises(TimeoutError):
+                await ask(ASK, Door(), 0.01)
+        assert stand.connections == 2
+        silent.set()
+    async with standing(saying(OK)) as stand:
+        assert (await stand.pool.exchange(ASK, Door(), 60)).body == b"ok"
+        (line,) = stand.pool.lines
+        line.expire()
+        assert (await stand.pool.exchange(ASK, Door(), 60)).body == b"ok"
+        assert stand.connections == 1
+
+
 async def test_a_flow_gives_pieces_as_they_come_and_the_end() -> None:
     """A reader that is slow stops the server, not the loop; a silent server is given up."""
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -183,15 +183,25 @@ async def _json(response: aiohttp.ClientResponse) -> Any:
     Raises:
         Nonsense: it is larger than any answer of the Identity API.
     """
+    told, packed = response.content_length, "Content-Encoding" in response.headers
+    if told is not None and told <= ANSWER_LIMIT and not packed:
+        raw = await response.read()
+    else:
+        raw = await _read(response)
+    try:
+        return json.loads(raw) if raw else None
+    except ValueError:
+        return None
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """A body that does not say how long it is, or how long it becomes when it is unpacked."""
     raw = bytearray()
     async for chunk in response.content.iter_chunked(65536):
         raw += chunk
         if len(raw) > ANSWER_LIMIT:
             raise Nonsense(f"{response.method} answer", f"it is larger than {ANSWER_LIMIT} bytes", response.status)
-    try:
-        return json.loads(raw) if raw else None
-    except ValueError:
-        return None
+    return bytes(raw)
 
 
 def _cause(error: Exception) -> str:

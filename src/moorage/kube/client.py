@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
 from typing import Any, Generic, Self, TypeAlias, TypeVar, cast, overload
@@ -324,7 +324,7 @@ class Client:
 
     async def _write(self, request: Request) -> Any:
         if request.method in ("POST", "PUT", "PATCH") and "fieldManager" not in request.query:
-            request = replace(request, query={**request.query, "fieldManager": self.field_manager})
+            request = request.asking({**request.query, "fieldManager": self.field_manager})
         return await self._call(request, Claim(self.check_write, self._left))
 
 

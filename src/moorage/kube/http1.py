@@ -141,6 +141,12 @@ class _Line(asyncio.Protocol):
         self.open = False
         self.transport.abort()
 
+    def expire(self) -> None:
+        """The time of the request is over."""
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(TimeoutError())
+            self.abort()
+
     def pause(self) -> None:
         if not self._paused and self.open:
             self._paused = True
@@ -251,21 +257,26 @@ class Pool:
         self.lines: set[_Line] = set()
         self._idle: list[_Line] = []
 
-    async def exchange(self, request: bytes, door: Door) -> Answer:
+    async def exchange(self, request: bytes, door: Door, seconds: float | None = None) -> Answer:
         """One request, its whole answer. A cancelled call drops its connection.
 
+        Args:
+            seconds: that all of it may take.
+
         Raises:
-            HttpError: there was none. TimeoutError: no connection in time.
+            HttpError: there was none. TimeoutError: none in time.
         """
-        return cast(Answer, await self._asked(request, door, flowing=False))
+        return cast(Answer, await self._asked(request, door, seconds, flowing=False))
 
-    async def flow(self, request: bytes, door: Door) -> Flow:
-        """One request whose answer flows; raises as `exchange`."""
-        return cast(Flow, await self._asked(request, door, flowing=True))
+    async def flow(self, request: bytes, door: Door, seconds: float | None = None) -> Flow:
+        """One request whose answer flows, once its head is there; arguments and errors as of `exchange`."""
+        return cast(Flow, await self._asked(request, door, seconds, flowing=True))
 
-    async def _asked(self, request: bytes, door: Door, *, flowing: bool) -> Any:
+    async def _asked(self, request: bytes, door: Door, seconds: float | None, *, flowing: bool) -> Any:
+        until = None if seconds is None else self.loop.time() + seconds
         line = self._kept(door.tls) or await self._connected(door)
         answer = line.ask(request, flowing=flowing)
+        timer = None if until is None else self.loop.call_at(until, line.expire)
         try:
             return await answer
         except asyncio.CancelledError:
@@ -274,6 +285,9 @@ class Pool:
             elif flowing and answer.exception() is None:
                 answer.result().abort()
             raise
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     def keep(self, line: _Line) -> None:
         """Take a connection back for the next request."""

@@ -56,6 +56,12 @@ class Request:
     accept: str = "application/json"
     idempotent: bool | None = None
 
+    def asking(self, query: Mapping[str, str]) -> Request:
+        """The same call with another query."""
+        return Request(
+            self.method, self.path, self.resource, query, self.body, self.content_type, self.accept, self.idempotent
+        )
+
     @property
     def repeatable(self) -> bool:
         return self.method in ("GET", "HEAD", "PUT") if self.idempotent is None else self.idempotent
@@ -165,8 +171,7 @@ class Transport:
         head = self._bytes(request, credential, "Accept-Encoding: gzip\r\n")
         status = 0
         try:
-            async with asyncio.timeout(total):
-                answer = await pool.exchange(head, self._door(credential, min(total, self.limits.connect)))
+            answer = await pool.exchange(head, self._door(credential, min(total, self.limits.connect)), total)
             status = answer.status
         finally:
             self._observe(request.method, status)
@@ -190,8 +195,8 @@ class Transport:
         pool, credential = await self._ready()
         status = 0
         try:
-            async with asyncio.timeout(silence):
-                answer = await pool.flow(self._bytes(request, credential), self._door(credential, self.limits.connect))
+            head, door = self._bytes(request, credential), self._door(credential, self.limits.connect)
+            answer = await pool.flow(head, door, silence)
             status = answer.status
         finally:
             self._observe(request.method, status)

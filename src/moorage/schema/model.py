@@ -122,8 +122,8 @@ class ObjectMeta(Model):
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
+    labels: dict[str, str] = pydantic.Field(default_factory=dict)  # a plain {} would be copied deeply for each object
+    annotations: dict[str, str] = pydantic.Field(default_factory=dict)
     finalizers: tuple[str, ...] = ()
     owner_references: tuple[OwnerReference, ...] = ()
     creation_timestamp: str | None = None
