@@ -29,7 +29,15 @@ FOLDERS = sorted(path.parent for path in ROOT.glob("*/admission/*/given.yaml"))
 RECORDED = Path(__file__).parent / "recorded" / "verdicts.json"
 UNCHECKED = "conformance.example.test/unchecked"
 HOLD = "conformance.example.test/hold"
-PLACES = {"keystone-backend": "KeystoneIdentityBackend", "keystone-service": "Keystone"}
+PLACES = {
+    "keystone-backend": "KeystoneIdentityBackend",
+    "keystone-service": "Keystone",
+    "pocketid-api": "PocketIDAPI",
+    "pocketid-client": "PocketIDOIDCClient",
+    "pocketid-instance": "PocketIDInstance",
+    "pocketid-user": "PocketIDUser",
+    "pocketid-usergroup": "PocketIDUserGroup",
+}
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 HOOKS = "/apis/admissionregistration.k8s.io/v1"
 

@@ -40,6 +40,11 @@ def namespace_name(doc: str) -> Any:
     return field(None, doc=doc, min_length=1, max_length=63, pattern=LABEL)
 
 
+def reads(*fields: str) -> str:
+    """The CEL condition that these durations can be read, so that a rule between them adds nothing to the complaint about their syntax."""
+    return " && ".join(f"{field}.matches('{DURATION}')" for field in fields)
+
+
 def within(low: str, high: str) -> tuple[Rule, ...]:
     """The rule of a duration that may lie from `low` to `high`; an empty `high` is no limit."""
     upper = f" && duration(self) <= duration('{high}')" if high else ""

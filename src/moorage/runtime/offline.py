@@ -17,7 +17,7 @@ from moorage.core import names
 from moorage.core.meta import JsonObject, Key
 from moorage.schema import Admission, FieldError, Review
 
-_OURS = re.compile(r"(^|\.)(c5c3\.io|moorage\.internal)$")
+_OURS = re.compile(r"(^|\.)(c5c3\.io|moorage\.internal|pocketid\.internal)$")
 Placed = tuple[str, int, JsonObject]
 """File, number of the document in it, object."""
 

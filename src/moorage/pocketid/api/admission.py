@@ -1,17 +1,26 @@
-"""Defaulting and validation of the kind.
+"""Defaulting and validation of PocketIDAPI: what bounds and CEL of `types.py` cannot say.
 
 Enters: an object, its stored form and its siblings. Leaves: the completed object, or a verdict. Pure.
+Source: spec/pocketid.md 2.3, 4.8; decisions, Admission 1, 4, 5.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from moorage.core.meta import JsonObject
-from moorage.pocketid.judgement import completed, judge
+from moorage.pocketid.api.types import KIND, PocketIDAPI
+from moorage.pocketid.judgement import Check, Finding, completed, has_control, judge, limit
+from moorage.pocketid.selection import same_instance, selector_faults
+from moorage.schema.fielderror import duplicate, invalid
 from moorage.schema.review import Admission, Review, Verdict
 
-from .types import KIND
+NAME_LIMIT: Final = 50
+KEY_LIMIT: Final = 128
+PERMISSION_NAME_LIMIT: Final = 50
+DESCRIPTION_LIMIT: Final = 200
+"""Characters that Pocket-ID admits of an API's name and of a permission's key, name and description."""
 
 
 def default(obj: JsonObject) -> JsonObject:
@@ -20,8 +29,56 @@ def default(obj: JsonObject) -> JsonObject:
 
 
 def validate(review: Review) -> Verdict:
-    """All complaints about the new object."""
-    return judge(KIND, review, ())
+    """All complaints about the new object that its stored form did not have already; terminating objects pass."""
+    return judge(KIND, review, CHECKS)
 
 
+def normalised(resource: str) -> str:
+    """The audience as Pocket-ID keeps it: without slashes at its end."""
+    return resource.rstrip("/")
+
+
+def audience(api: PocketIDAPI, _review: Review) -> Iterator[Finding]:
+    """The audience is one word, and is what tokens will carry."""
+    resource = api.spec.resource
+    if has_control(resource) or any(char.isspace() for char in resource):
+        yield invalid("spec.resource", resource, "must not contain blanks or control characters")
+    elif not normalised(resource):
+        yield invalid("spec.resource", resource, "must be more than slashes")
+    elif normalised(resource) != resource:
+        yield f"spec.resource: Pocket-ID takes slashes at the end away; tokens carry {normalised(resource)}"
+
+
+def server_limits(api: PocketIDAPI, _review: Review) -> Iterator[Finding]:
+    """What only the server refuses is told at once and fails in the pass (decisions, Admission 4)."""
+    spec = api.spec
+    name = spec.name or api.metadata.name
+    path = "spec.name" if spec.name else "metadata.name"
+    yield from limit(path, name, NAME_LIMIT)
+    if len(name) < 2:
+        yield f"{path}: Pocket-ID wants names of at least 2 characters: set spec.name"
+    for index, item in enumerate(spec.permissions or ()):
+        yield from limit(f"spec.permissions[{index}].key", item.key, KEY_LIMIT)
+        yield from limit(f"spec.permissions[{index}].name", item.name, PERMISSION_NAME_LIMIT)
+        yield from limit(f"spec.permissions[{index}].description", item.description, DESCRIPTION_LIMIT)
+        if item.cimd_access and not spec.cimd_access:
+            yield f"spec.permissions[{index}].cimdAccess: has no effect while spec.cimdAccess is not true"
+
+
+def selector(api: PocketIDAPI, _review: Review) -> Iterator[Finding]:
+    """The instance selector is one."""
+    yield from selector_faults(api.spec.instance_selector)
+
+
+def siblings(api: PocketIDAPI, review: Review) -> Iterator[Finding]:
+    """Two resources never claim one audience; the later one is told."""
+    for other in review.siblings:
+        if other["metadata"].get("deletionTimestamp") or not same_instance(review.object, other):
+            continue
+        if normalised(other["spec"]["resource"]) == normalised(api.spec.resource):
+            detail = f"is claimed by PocketIDAPI {other['metadata']['name']} already"
+            yield duplicate("spec.resource", api.spec.resource, detail)
+
+
+CHECKS: Final[tuple[Check[PocketIDAPI], ...]] = (audience, server_limits, selector, siblings)
 ADMISSION: Final = Admission(KIND, default, validate)

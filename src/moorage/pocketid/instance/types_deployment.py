@@ -33,10 +33,15 @@ class Sensitive(Model):
 class EncryptionKey(Model):
     """The key that the server encrypts with, inline or in a Secret; exactly one of the two."""
 
-    rules = (Rule("has(self.value) != has(self.valueFrom)", "exactly one of value and valueFrom must be set"),)
+    rules = (
+        Rule("has(self.value) != has(self.valueFrom)", "exactly one of value and valueFrom must be set"),
+        Rule(
+            "!has(self.value) || self.value.size() >= 16", "must have at least 16 characters", field_path=".value"
+        ),  # no minLength: its complaint would print the key
+    )
 
     value: str | None = field(
-        None, doc="The key itself, at least 16 characters; a Secret keeps it better.", min_length=16, max_length=4096
+        None, doc="The key itself, at least 16 characters; a Secret keeps it better.", max_length=4096
     )
     value_from: SecretSource | None = field(None, doc="Where the key is kept.")
 

@@ -21,6 +21,7 @@ from moorage.pocketid.references import (
     bound_field,
     observed_generation_field,
     policy_field,
+    reads,
     selector_field,
     within,
 )
@@ -113,6 +114,7 @@ _SECRET_RULES: Final = (
     ),
     Rule(
         "!has(self.clientSecretOverlap) || !has(self.clientSecretRotation) || !has(self.clientSecretRotation.interval)"
+        f" || !({reads('self.clientSecretOverlap', 'self.clientSecretRotation.interval')})"
         " || duration(self.clientSecretOverlap) <= duration(self.clientSecretRotation.interval)",
         "clientSecretOverlap must not exceed clientSecretRotation.interval",
         field_path=".clientSecretOverlap",

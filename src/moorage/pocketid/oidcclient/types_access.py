@@ -72,7 +72,7 @@ class GroupRef(Model):
             "exactly one of name, groupName and groupID must be set",
         ),
         Rule(
-            "!has(self.namespace) || has(self.name)",
+            "!has(self.__namespace__) || has(self.name)",
             "namespace may only be set together with name",
             field_path=".namespace",
         ),

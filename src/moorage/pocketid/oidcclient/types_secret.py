@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.pocketid.references import DATA_KEY, SUBDOMAIN, within
+from moorage.pocketid.references import DATA_KEY, SUBDOMAIN, reads, within
 from moorage.schema.model import Model, field
 from moorage.schema.rule import Rule
 
@@ -100,7 +100,8 @@ class Rotation(Model):
             "an enabled rotation needs interval, window or both",
         ),
         Rule(
-            "!has(self.interval) || !has(self.window) || duration(self.window.closesAfter) <= duration(self.interval)",
+            f"!has(self.interval) || !has(self.window) || !({reads('self.window.closesAfter', 'self.interval')})"
+            " || duration(self.window.closesAfter) <= duration(self.interval)",
             "window.closesAfter must not exceed interval",
             field_path=".window.closesAfter",
         ),

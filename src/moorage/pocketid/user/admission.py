@@ -1,17 +1,22 @@
-"""Defaulting and validation of the kind.
+"""Defaulting and validation of PocketIDUser: what bounds and CEL of `types.py` cannot say.
 
-Enters: an object, its stored form and its siblings. Leaves: the completed object, or a verdict. Pure.
+Enters: an object, its stored form, its siblings and the time. Leaves: the completed object, or a verdict. Pure.
+Source: spec/pocketid.md 2.4, 4.7; decisions, Admission 1, 4, 5.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Final
 
+from moorage.core import names
 from moorage.core.meta import JsonObject
-from moorage.pocketid.judgement import completed, judge
+from moorage.pocketid.judgement import Check, Finding, completed, judge
+from moorage.pocketid.selection import same_instance, selector_faults
+from moorage.pocketid.user.types import DATA_SUFFIX, KIND, PocketIDUser
+from moorage.schema.fielderror import duplicate, invalid
 from moorage.schema.review import Admission, Review, Verdict
-
-from .types import KIND
 
 
 def default(obj: JsonObject) -> JsonObject:
@@ -20,8 +25,67 @@ def default(obj: JsonObject) -> JsonObject:
 
 
 def validate(review: Review) -> Verdict:
-    """All complaints about the new object."""
-    return judge(KIND, review, ())
+    """All complaints about the new object that its stored form did not have already; terminating objects pass."""
+    return judge(KIND, review, CHECKS)
 
 
+def secrets(user: PocketIDUser, _review: Review) -> Iterator[Finding]:
+    """Every Secret that is written has a name of its own, and is not one that is read."""
+    data = f"{user.metadata.name}{DATA_SUFFIX}"
+    source = user.spec.user_info_secret_ref
+    if source is not None and source.name == data:
+        yield invalid("spec.userInfoSecretRef.name", data, "is the Secret that is written for this user")
+    taken: dict[tuple[str, str], str] = {}
+    for index, key in enumerate(user.spec.api_keys or ()):
+        path, ref = f"spec.apiKeys[{index}]", key.secret_ref
+        name, entry = (ref.name, ref.key) if ref else (f"{user.metadata.name}-{key.name}-key", "token")
+        if names.dns1123_subdomain(name):
+            yield invalid(f"{path}.name", key.name, f"gives {name}, which is no name of a Secret; set secretRef")
+        at = f"{path}.secretRef" if ref else f"{path}.name"
+        if name == data:
+            yield invalid(at, name, "is the Secret that is written for the user's data")
+        if (name, entry) in taken:
+            yield duplicate(at, name, f"is the Secret of the key {taken[name, entry]} already")
+        taken.setdefault((name, entry), key.name)
+
+
+def doubts(user: PocketIDUser, review: Review) -> Iterator[Finding]:
+    """What only the server refuses is told at once (decisions, Admission 4)."""
+    email = user.spec.email
+    if email is not None and email.value is not None and "@" not in email.value.strip("@"):
+        yield f"spec.email.value: {email.value!r} is no mail address: the server will refuse it"
+    for index, key in enumerate(user.spec.api_keys or ()):
+        if key.expires_at is not None and datetime.fromisoformat(key.expires_at) <= review.now:
+            yield f"spec.apiKeys[{index}].expiresAt: {key.expires_at} has passed: the server will refuse it"
+
+
+def selector(user: PocketIDUser, _review: Review) -> Iterator[Finding]:
+    """The instance selector is one."""
+    yield from selector_faults(user.spec.instance_selector)
+
+
+def siblings(user: PocketIDUser, review: Review) -> Iterator[Finding]:
+    """Two resources never claim one user; the later one is told."""
+    for other in review.siblings:
+        if other["metadata"].get("deletionTimestamp") or not same_instance(review.object, other):
+            continue
+        name, user_id = other["metadata"]["name"], user.spec.user_id
+        if user_id is not None and other["spec"].get("userID") == user_id:
+            yield duplicate("spec.userID", user_id, f"is claimed by PocketIDUser {name} already")
+        mine, theirs = _username(review.object), _username(other)
+        if mine is not None and theirs is not None and mine.lower() == theirs.lower():
+            path = "spec.username.value" if user.spec.username else "metadata.name"
+            yield duplicate(path, mine, f"is claimed by PocketIDUser {name} already (letter case does not count)")
+
+
+def _username(obj: JsonObject) -> str | None:
+    """The user name, None when a Secret keeps it."""
+    spec = obj["spec"]
+    if spec.get("username"):
+        value = spec["username"].get("value")
+        return None if value is None else str(value)
+    return None if spec.get("userInfoSecretRef") else str(obj["metadata"]["name"])
+
+
+CHECKS: Final[tuple[Check[PocketIDUser], ...]] = (secrets, doubts, selector, siblings)
 ADMISSION: Final = Admission(KIND, default, validate)

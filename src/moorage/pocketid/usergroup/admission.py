@@ -1,17 +1,24 @@
-"""Defaulting and validation of the kind.
+"""Defaulting and validation of PocketIDUserGroup: what bounds and CEL of `types.py` cannot say.
 
 Enters: an object, its stored form and its siblings. Leaves: the completed object, or a verdict. Pure.
+Source: spec/pocketid.md 2.2, 4.6; decisions, Admission 1, 4, 5.
 """
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Iterator
 from typing import Final
 
 from moorage.core.meta import JsonObject
-from moorage.pocketid.judgement import completed, judge
+from moorage.pocketid.judgement import Check, Finding, completed, judge, limit
+from moorage.pocketid.selection import same_instance, selector_faults
+from moorage.pocketid.usergroup.types import KIND, PocketIDUserGroup
+from moorage.schema.fielderror import duplicate
 from moorage.schema.review import Admission, Review, Verdict
 
-from .types import KIND
+FRIENDLY_LIMIT: Final = 50
+"""Characters of a friendly name that Pocket-ID admits."""
 
 
 def default(obj: JsonObject) -> JsonObject:
@@ -20,8 +27,39 @@ def default(obj: JsonObject) -> JsonObject:
 
 
 def validate(review: Review) -> Verdict:
-    """All complaints about the new object."""
-    return judge(KIND, review, ())
+    """All complaints about the new object that its stored form did not have already; terminating objects pass."""
+    return judge(KIND, review, CHECKS)
 
 
+def server_limits(group: PocketIDUserGroup, _review: Review) -> Iterator[Finding]:
+    """Names that are derived keep Pocket-ID's bounds, too."""
+    name = group.spec.name or group.metadata.name
+    if len(name) < 2:
+        yield "metadata.name: Pocket-ID wants names of at least 2 characters: set spec.name"
+    if group.spec.friendly_name is None:
+        yield from limit("spec.friendlyName (it is the name unless it is set)", name, FRIENDLY_LIMIT)
+
+
+def selector(group: PocketIDUserGroup, _review: Review) -> Iterator[Finding]:
+    """The instance selector is one."""
+    yield from selector_faults(group.spec.instance_selector)
+
+
+def siblings(group: PocketIDUserGroup, review: Review) -> Iterator[Finding]:
+    """Two resources never claim one group; the later one is told."""
+    wanted = _name(review.object)
+    path = "spec.name" if group.spec.name else "metadata.name"
+    for other in review.siblings:
+        if other["metadata"].get("deletionTimestamp") or not same_instance(review.object, other):
+            continue
+        if _name(other) == wanted:
+            yield duplicate(path, wanted, f"is claimed by PocketIDUserGroup {other['metadata']['name']} already")
+
+
+def _name(obj: JsonObject) -> str:
+    """The name as Pocket-ID keeps it: NFC."""
+    return unicodedata.normalize("NFC", str(obj["spec"].get("name") or obj["metadata"]["name"]))
+
+
+CHECKS: Final[tuple[Check[PocketIDUserGroup], ...]] = (server_limits, selector, siblings)
 ADMISSION: Final = Admission(KIND, default, validate)

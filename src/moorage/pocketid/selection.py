@@ -1,0 +1,183 @@
+"""Which PocketIDInstance an object belongs to: exactly one, by labels, over all namespaces, as far as the instance admits the object's
+namespace.
+
+Enters: a selector, the namespace of the object, the instances as they stand on the wire, what the object is bound to. Leaves: the instance,
+or one sentence for the condition InstanceSelectionError that lists the instances and their labels. Pure; readiness, addresses and keys are
+not judged here. Source: spec/pocketid.md 3.3, 7.3.16; seed 004; contracts, `status.instance`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from moorage.core import names
+from moorage.core.meta import JsonObject, Key, key_of
+from moorage.core.selectors import from_wire
+from moorage.pocketid.references import BoundInstance, LabelSelector
+from moorage.schema.fielderror import FieldError, forbidden, invalid, required
+
+_LISTED: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The instance that an object belongs to.
+
+    Args:
+        instance: the wire object.
+        left: what the object was bound to before, when that is another instance; what it made is still there.
+    """
+
+    instance: JsonObject
+    left: BoundInstance | None = None
+
+    @property
+    def key(self) -> Key:
+        """Namespace and name of the instance."""
+        return key_of(self.instance)
+
+
+@dataclass(frozen=True, slots=True)
+class NotSelected:
+    """No instance, or more than one; `why` is the message of the condition, the same as long as nothing changes."""
+
+    why: str
+
+
+Selection: TypeAlias = Selected | NotSelected
+
+
+def select(
+    selector: LabelSelector | None, namespace: str, instances: Iterable[JsonObject], bound: BoundInstance | None = None
+) -> Selection:
+    """The one instance whose labels match and which admits objects of this namespace.
+
+    Args:
+        namespace: where the object is.
+        instances: all PocketIDInstances of all namespaces.
+        bound: `status.instance`. It decides nothing but whether the selection has moved: the selector is the person's word.
+    """
+    everything = sorted(instances, key=key_of)
+    chosen = from_wire({} if selector is None else selector.to_wire())
+    matching = [item for item in everything if chosen.matches(_labels(item))]
+    open_to_us = [item for item in matching if admits(item, namespace)]
+    if len(open_to_us) == 1:
+        (only,) = open_to_us
+        return Selected(only, None if bound is None or is_bound(bound, only) else bound)
+    if len(open_to_us) > 1:
+        return NotSelected(_many(selector, open_to_us))
+    return NotSelected(_none(selector, namespace, everything, matching))
+
+
+def bound_instance(bound: BoundInstance | None, instances: Iterable[JsonObject]) -> JsonObject | None:
+    """The instance that an object is bound to, None when it is bound to none or that one is gone: for deletion and for moves."""
+    return next((item for item in instances if bound is not None and is_bound(bound, item)), None)
+
+
+def is_bound(bound: BoundInstance, instance: JsonObject) -> bool:
+    """Whether this is the instance that `status.instance` names."""
+    return key_of(instance) == Key(bound.namespace, bound.name)
+
+
+def admits(instance: JsonObject, namespace: str) -> bool:
+    """Whether objects of a namespace may belong to an instance: always of its own, of all others unless `allowedNamespaces` is set."""
+    allowed = instance["spec"].get("allowedNamespaces")
+    return allowed is None or namespace == instance["metadata"]["namespace"] or namespace in allowed
+
+
+def selector_faults(selector: LabelSelector | None) -> Iterator[FieldError]:
+    """What apimachinery refuses of a label selector: keys and values that no label has, operators with the wrong values."""
+    if selector is None:
+        return
+    for key, value in (selector.match_labels or {}).items():
+        yield from _key_faults("spec.instanceSelector.matchLabels", key)
+        yield from (
+            invalid(f"spec.instanceSelector.matchLabels[{key}]", value, why) for why in names.label_value(value)
+        )
+    for index, item in enumerate(selector.match_expressions or ()):
+        path = f"spec.instanceSelector.matchExpressions[{index}]"
+        yield from _key_faults(f"{path}.key", item.key)
+        if item.operator in ("In", "NotIn"):
+            if not item.values:
+                yield required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+            for at, value in enumerate(item.values or ()):
+                yield from (invalid(f"{path}.values[{at}]", value, why) for why in names.label_value(value))
+        elif item.values:
+            yield forbidden(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+
+
+def same_instance(one: JsonObject, other: JsonObject) -> bool:
+    """Whether two wire objects certainly belong to one instance: both bound to it, or neither bound elsewhere and one selector for both."""
+    here, there = _bound_key(one), _bound_key(other)
+    if here is not None and there is not None:
+        return here == there
+    return bool(one["spec"].get("instanceSelector") == other["spec"].get("instanceSelector"))
+
+
+def _bound_key(obj: JsonObject) -> Key | None:
+    bound = (obj.get("status") or {}).get("instance")
+    return Key(bound["namespace"], bound["name"]) if bound else None
+
+
+def _key_faults(path: str, key: str) -> Iterator[FieldError]:
+    yield from (invalid(path, key, why) for why in names.qualified_name(key))
+
+
+def _labels(instance: JsonObject) -> dict[str, str]:
+    return instance["metadata"].get("labels") or {}
+
+
+def _many(selector: LabelSelector | None, found: Sequence[JsonObject]) -> str:
+    how = (
+        "the object has no instanceSelector and"
+        if _is_empty(selector)
+        else f"instanceSelector {_shown(selector)} matches and"
+    )
+    return f"{how} {len(found)} PocketIDInstances are there for it, exactly one may be: {_listed(found)}; select one by its labels"
+
+
+def _none(
+    selector: LabelSelector | None, namespace: str, everything: Sequence[JsonObject], matching: Sequence[JsonObject]
+) -> str:
+    if not everything:
+        return "there is no PocketIDInstance in any namespace; create one"
+    if matching:
+        return (
+            f"no PocketIDInstance that matches admits objects of namespace {namespace}: {_listed(matching)};"
+            f" add {namespace} to spec.allowedNamespaces of the right one"
+        )
+    return f"instanceSelector {_shown(selector)} matches no PocketIDInstance; there are: {_listed(everything)}"
+
+
+def _is_empty(selector: LabelSelector | None) -> bool:
+    return selector is None or not (selector.match_labels or selector.match_expressions)
+
+
+def _listed(found: Sequence[JsonObject]) -> str:
+    shown = [f"{key_of(item)} ({_pairs(_labels(item)) or 'no labels'})" for item in found[:_LISTED]]
+    more = [f"and {len(found) - _LISTED} more"] if len(found) > _LISTED else []
+    return ", ".join([*shown, *more])
+
+
+def _pairs(labels: dict[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def _shown(selector: LabelSelector | None) -> str:
+    """The selector as `kubectl get -l` would take it."""
+    if selector is None:
+        return "{}"
+    parts = [f"{key}={value}" for key, value in sorted((selector.match_labels or {}).items())]
+    for item in selector.match_expressions or ():
+        values = f"({','.join(item.values or ())})"
+        parts.append(
+            {
+                "In": f"{item.key} in {values}",
+                "NotIn": f"{item.key} notin {values}",
+                "Exists": item.key,
+                "DoesNotExist": f"!{item.key}",
+            }[item.operator]
+        )
+    return ",".join(parts) or "{}"
