@@ -31,6 +31,19 @@ def refused(rules: Any) -> str | None:
     return None
 
 
+class _Kind(type):
+    def __instancecheck__(cls, item: object) -> bool:
+        return isinstance(item, list)
+
+
+class _SettledList(metaclass=_Kind):
+    """`list` for Keystone's module: a set becomes a sorted list, where Keystone itself leaves the order to chance."""
+
+    def __new__(cls, items: Any = ()) -> Any:
+        return sorted(items) if isinstance(items, set) else list(items)
+
+
+utils.list = _SettledList
 keystone.conf.configure()
 logging.disable(logging.CRITICAL)
 for line in sys.stdin:

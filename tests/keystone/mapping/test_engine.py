@@ -1,10 +1,9 @@
-"""The engine gives what Keystone's own RuleProcessor gives."""
+"""The engine gives what Keystone's own RuleProcessor gives; the order of a set, which Keystone leaves to chance, is settled on both sides."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from itertools import islice, permutations, product
 from typing import Any
 
 import pytest
@@ -40,34 +39,6 @@ def _plain(user: Any, ids: Any, names: Any, projects: Any) -> list[Any]:
     return json.loads(json.dumps([user, sorted(ids, key=repr), names, projects], default=repr))  # type: ignore[no-any-return]
 
 
-def _unordered(node: Any) -> Any:
-    """Lists sorted, texts as their sorted characters: whitelist and blacklist give sets, in an order that Keystone leaves to chance."""
-    if isinstance(node, dict):
-        return sorted((name, repr(_unordered(child))) for name, child in node.items())
-    if isinstance(node, list):
-        return sorted((_unordered(child) for child in node), key=repr)
-    return "".join(sorted(node)) if isinstance(node, str) else node
-
-
-def same(answer: Any, rules: Any, claims: dict[str, str]) -> bool:
-    """Whether the engine gives the answer; where the order of values is Keystone's chance, gives it but for an order."""
-    found = ours(process(rules, claims))
-    if answer == found:
-        return True
-    lists = {"whitelist", "blacklist"}
-    filtered = {entry["type"] for rule in rules for entry in rule["remote"] if lists & entry.keys()} & claims.keys()
-    if not filtered:
-        return False
-    return _unordered(answer) == _unordered(found) or any(
-        answer == ours(process(rules, claims | dict(zip(filtered, values, strict=True))))
-        for values in islice(product(*(_orders(claims[kind]) for kind in filtered)), 1000)
-    )
-
-
-def _orders(text: str) -> list[str]:
-    return [";".join(values) for values in permutations(text.split(";"))]
-
-
 @pytest.mark.timeout(1800)
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(made.rules, st.lists(made.claims, min_size=CLAIMS, max_size=CLAIMS))
@@ -75,7 +46,7 @@ def test_rules_and_claims_give_what_keystone_gives(truth: RuleProcessor, rules: 
     """21,000 pairs of rules that Keystone's schema accepts and claims: the same user, groups, projects, or the same kind of failure."""
     answers = truth.process([(rules, item) for item in claims])
     for item, answer in zip(claims, answers, strict=True):
-        assert same(theirs(answer), rules, item), (item, theirs(answer), ours(process(rules, item)))
+        assert ours(process(rules, item)) == theirs(answer), item
 
 
 def test_the_generated_cases_are_not_all_alike() -> None:
@@ -91,4 +62,4 @@ def test_the_generated_cases_are_not_all_alike() -> None:
 
     count()
     assert set(kinds) == {"mapped", "Unmatched", "OutOfRange", "Invalid", "Unusable"}
-    assert kinds["mapped"] > 0.2 * kinds.total()
+    assert kinds["mapped"] > 0.15 * kinds.total()

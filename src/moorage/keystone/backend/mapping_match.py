@@ -92,7 +92,7 @@ def _judge(index: int, entry: JsonObject, asserted: Values, place: int) -> Entry
         if entry.get(name) is not None:
             found = _matches(entry[name], asserted, regex=regex)
             if name == "blacklist":
-                found = list(dict.fromkeys(value for value in asserted if value not in found))
+                found = sorted(set(asserted) - set(found))
             left = len(set(asserted) - set(found))
             why = f"gives {{{place}}}; the {name} takes out {left} of {len(set(asserted))} values"
             return EntryTrace(index, kind, True, why, found, asserted)
@@ -100,10 +100,12 @@ def _judge(index: int, entry: JsonObject, asserted: Values, place: int) -> Entry
 
 
 def _matches(wanted: Sequence[str], asserted: Values, *, regex: bool) -> Values:
-    """The asserted values that are wanted. A regular expression matches anywhere in a value unless it is anchored."""
+    """The asserted values that are wanted, sorted where Keystone leaves their order to chance (a set).
+
+    A regular expression matches anywhere in a value unless it is anchored.
+    """
     if not regex:
-        known = set(wanted)
-        return list(dict.fromkeys(value for value in asserted if value in known))
+        return sorted(set(wanted) & set(asserted))
     return [value for value in asserted if any(compiled(pattern).search(value) for pattern in wanted)]
 
 
