@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.keystone import folders
 from tests.keystone.folders import CASES
 
 from moorage.pocketid import ADMISSIONS
+from moorage.pocketid.oidcclient.admission import PRIVATE
 from moorage.schema import Admission, FieldError, Review
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
@@ -154,6 +157,25 @@ def test_a_terminating_sibling_claims_nothing() -> None:
     sibling["metadata"]["deletionTimestamp"] = "2026-11-30T00:00:00Z"
     obj = complete(CLIENT, client({"clientID": "shared"}))
     assert CLIENT.validate(Review("CREATE", obj, None, (sibling,), NOW)).ok
+
+
+MEMBERS = st.dictionaries(st.sampled_from(["kty", "kid", "x", "crv"]), st.text(max_size=5), max_size=4)
+HIDDEN = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=12)
+
+
+@pytest.mark.case("A4", "P2")
+@settings(deadline=None)
+@given(MEMBERS, st.sampled_from(sorted(PRIVATE)), HIDDEN, st.booleans())
+def test_no_inline_private_key_is_admitted_or_shown(
+    jwk: dict[str, str], member: str, hidden: str, wrapped: bool
+) -> None:
+    """Whatever stands beside it, and inside a document, too."""
+    key: dict[str, Any] = {**jwk, member: hidden}
+    entry = {"value": {"keys": [key]} if wrapped else key}
+    spec = {"federatedIdentities": [{"issuer": "https://k.example", "publicKeys": [entry]}]}
+    _, errors, warnings = admit(CLIENT, complete(CLIENT, client(spec)))
+    assert [error.path for error in errors] == ["spec.federatedIdentities[0].publicKeys[0].value"]
+    assert not any(hidden in text for text in (*warnings, *(error.message for error in errors)))
 
 
 def client(spec: Any, name: str = "my-app") -> dict[str, Any]:
