@@ -1,0 +1,341 @@
+"""What is done next about a client's secrets, read from top to bottom.
+
+Enters: a snapshot of the secrets. Leaves: the next plan, or None when nothing is left. Pure. The caller performs a plan, puts the answer into
+the snapshot (`minted`, `without`, `written`) and asks again, so that one pass is
+
+    make room -> mint or push -> discard a collision -> store -> retire
+
+and a crash between any two is healed by the next pass: the stored value is found again among what the server holds, and what was made
+beside it is retired. Nothing is deleted before its replacement stands in the credentials Secret.
+Source: seed 004, Client Secret to Client Secret Overlap; spec/pocketid.md 1.6.1, 3.11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Final, TypeAlias
+
+from moorage.core.secret import SecretText
+from moorage.pocketid.rest_types import ClientSecret
+
+from .rotation import NEVER, NotDue, Rotate, Verdict, stamp
+from .secrets import (
+    MINT_ATTEMPTS,
+    Delete,
+    Discard,
+    Impossible,
+    Made,
+    Mint,
+    Push,
+    Store,
+    Trigger,
+    alive,
+    cap_plan,
+    could_hold,
+    declared_plan,
+    mint_plan,
+    oldest_first,
+    overlap_passed,
+    present,
+    resolve,
+    retirement_plan,
+    retires_at,
+)
+from .types import PocketIDOIDCClient, SecretStatus
+
+Step: TypeAlias = Mint | Push | Discard | Delete | Store | Impossible
+
+
+class Mode(Enum):
+    """Who owns the secret. The value says why a request to regenerate is ignored; "" when it is not."""
+
+    OWN = ""
+    DECLARED = "clientSecretRef declares the client secret"
+    KEPT = "secret.storeClientSecret is false; set it to true first"
+    OFF = "secret.enabled is false"
+    NONE = "a public client has no client secret"
+
+
+def mode_of(client: PocketIDOIDCClient) -> Mode:
+    """Who owns the secret of a client."""
+    spec = client.spec
+    if not spec.is_confidential:
+        return Mode.NONE
+    if spec.client_secret_ref is not None:
+        return Mode.DECLARED
+    if not spec.credentials.enabled:
+        return Mode.OFF
+    return Mode.OWN if spec.credentials.store_client_secret else Mode.KEPT
+
+
+def stores(client: PocketIDOIDCClient) -> bool:
+    """Whether the credentials Secret is to hold the client secret."""
+    wanted = client.spec.credentials
+    return client.spec.is_confidential and wanted.enabled and wanted.store_client_secret
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """The snapshot.
+
+    `held`: what the server lists. `server_now`: the Date of the server's answer, so that its own times are compared with its own clock.
+    `stored`: the value in the credentials Secret, wherever a rename left it. `made`: a secret made in this pass, with the client, or carried over
+    from a pass that could not store it; it must be dropped at the end of a pass that stored it. `declared`: the value behind clientSecretRef,
+    None when it has a fault. `changed`: its revision is not the recorded one. `asked`: the annotation. `pending`: the client was created by us
+    and its first secret is not stored yet. `discarded`: mints of this pass that collided.
+    """
+
+    mode: Mode
+    held: tuple[ClientSecret, ...]
+    server_now: datetime
+    stored: SecretText | None = None
+    stores: bool = True
+    overlap: timedelta = NEVER
+    made: Made | None = None
+    declared: SecretText | None = None
+    changed: bool = False
+    asked: bool = False
+    pending: bool = False
+    rotation: Verdict = field(default_factory=lambda: NotDue(None))
+    discarded: int = 0
+
+    @property
+    def fresh(self) -> Made | None:
+        """What was made, if the server still holds it and it is of the kind that this mode makes."""
+        made = self.made
+        if made is None or (made.trigger is Trigger.DECLARED) != (self.mode is Mode.DECLARED):
+            return None
+        return made if any(item.id == made.id and alive(item, self.server_now) for item in self.held) else None
+
+    @property
+    def valid(self) -> SecretText | None:
+        """The value that must authenticate: the declared one, the fresh one, the stored one."""
+        if self.mode is Mode.DECLARED and self.declared is not None:
+            return self.declared
+        return self.fresh.value if self.fresh else self.stored
+
+    @property
+    def presented(self) -> SecretText | None:
+        """What the credentials Secret is to hold under its key; None leaves the key out (spec 1.6.1)."""
+        if self.mode in (Mode.NONE, Mode.OFF) or (self.mode is Mode.DECLARED and not self.stores):
+            return None
+        return self.valid or None
+
+    @property
+    def current(self) -> ClientSecret | None:
+        """The secret on the server that holds the valid value; None when that cannot be told."""
+        if self.fresh is not None and self.fresh.value == self.valid:
+            return next(item for item in self.held if item.id == self.fresh.id)
+        return resolve(self.valid, self.held, self.server_now) if self.valid else None
+
+    def minted(self, made: Made) -> Secrets:
+        """After a mint or a push."""
+        others = tuple(item for item in self.held if item.id != made.id)
+        return replace(self, held=(*others, made.made.secret), made=made)
+
+    def without(self, ids: Iterable[str]) -> Secrets:
+        """After a delete; a discarded mint is counted."""
+        gone = set(ids)
+        dropped = self.made is not None and self.made.id in gone
+        return replace(
+            self,
+            held=tuple(item for item in self.held if item.id not in gone),
+            made=None if dropped else self.made,
+            discarded=self.discarded + dropped,
+        )
+
+    def written(self) -> Secrets:
+        """After the credentials Secret was written with what is presented."""
+        return replace(self, stored=self.presented)
+
+
+Answer: TypeAlias = Step | None
+Rule: TypeAlias = Callable[[Secrets], Answer]
+
+
+def step(secrets: Secrets) -> Answer:
+    """The next plan; None when nothing is left to do."""
+    return next((answer for rule in RULES[secrets.mode] if (answer := rule(secrets)) is not None), None)
+
+
+# --- rules
+
+
+def a_collision_is_discarded(secrets: Secrets) -> Answer:
+    """Never two secrets that cannot be told apart; once stored, it is the others that give way."""
+    made = secrets.fresh
+    if made is None or made.value == secrets.stored:
+        return None
+    return mint_plan(made, secrets.held, secrets.server_now)
+
+
+def a_fresh_value_is_stored(secrets: Secrets) -> Answer:
+    """Before anything is retired."""
+    made = secrets.fresh
+    return Store(made.value, made.trigger) if made and made.value != secrets.stored else None
+
+
+def a_secret_is_made(secrets: Secrets) -> Answer:
+    """When there is a reason, and nothing was made in this pass."""
+    if secrets.fresh is not None or (why := trigger(secrets)) is None:
+        return None
+    if secrets.discarded >= MINT_ATTEMPTS:
+        return Impossible(
+            "Pocket-ID made three secrets in a row that begin like one the client has already; it is tried again"
+        )
+    return _room(secrets) or Mint(why)
+
+
+def a_declared_value_is_pushed(secrets: Secrets) -> Answer:
+    """On a new revision and when it is missing; what the server says it stored must be what was sent."""
+    if secrets.declared is None:
+        return None
+    if (made := secrets.fresh) is not None:
+        return (
+            None
+            if made.value == secrets.declared
+            else Impossible("Pocket-ID stored another value than clientSecretRef declares")
+        )
+    plan = declared_plan(
+        secrets.declared, secrets.held, secrets.server_now, changed=secrets.changed, stored=secrets.stored
+    )
+    return plan and (_room(secrets) or plan)
+
+
+def a_declared_value_is_stored(secrets: Secrets) -> Answer:
+    """Unless the Secret is switched off or is not to hold it."""
+    wanted = secrets.declared
+    return (
+        Store(wanted, Trigger.DECLARED) if secrets.stores and wanted is not None and wanted != secrets.stored else None
+    )
+
+
+def superseded_ones_are_retired(secrets: Secrets) -> Answer:
+    """Only beside a current one that is known, and only when the Secret holds it."""
+    if (current := secrets.current) is None:
+        return None
+    kept = _twins(secrets) if secrets.fresh and secrets.fresh.repeats else ()
+    return retirement_plan(current, secrets.held, secrets.overlap, secrets.server_now, kept)
+
+
+def what_others_manage_is_left_alone(secrets: Secrets) -> Answer:
+    """A secret that is not stored is managed elsewhere; until the first one is stored, all are ours."""
+    return superseded_ones_are_retired(secrets) if secrets.pending else None
+
+
+def a_fault_changes_nothing(secrets: Secrets) -> Answer:
+    """A declared value that cannot be used retires nothing: nobody knows which secret it was."""
+    return superseded_ones_are_retired(secrets) if secrets.declared is not None else None
+
+
+RULES: Final[Mapping[Mode, tuple[Rule, ...]]] = {
+    Mode.OWN: (
+        a_collision_is_discarded,
+        a_fresh_value_is_stored,
+        a_secret_is_made,
+        superseded_ones_are_retired,
+    ),
+    Mode.KEPT: (
+        a_collision_is_discarded,
+        a_fresh_value_is_stored,
+        a_secret_is_made,
+        what_others_manage_is_left_alone,
+    ),
+    Mode.DECLARED: (
+        a_declared_value_is_pushed,
+        a_declared_value_is_stored,
+        a_fault_changes_nothing,
+    ),
+    Mode.OFF: (),
+    Mode.NONE: (),
+}
+
+
+# --- reasons to make one, the first that holds
+
+
+def trigger(secrets: Secrets) -> Trigger | None:
+    """Why a secret is made now. Scheduled ones alone pass gates."""
+    return next((why for why, holds in TRIGGERS[secrets.mode] if holds(secrets)), None)
+
+
+def _nothing_stored(secrets: Secrets) -> bool:
+    return not secrets.stored
+
+
+def _created_by_us(secrets: Secrets) -> bool:
+    return secrets.pending and not secrets.stored
+
+
+def _asked(secrets: Secrets) -> bool:
+    return secrets.asked
+
+
+def _rotation_due(secrets: Secrets) -> bool:
+    return isinstance(secrets.rotation, Rotate)
+
+
+def _lost(secrets: Secrets) -> bool:
+    return secrets.stored is not None and not present(secrets.stored, secrets.held, secrets.server_now)
+
+
+TRIGGERS: Final[Mapping[Mode, tuple[tuple[Trigger, Callable[[Secrets], bool]], ...]]] = {
+    Mode.OWN: (
+        (Trigger.INITIAL, _nothing_stored),
+        (Trigger.MANUAL, _asked),
+        (Trigger.SCHEDULED, _rotation_due),
+        (Trigger.DRIFT, _lost),
+    ),
+    Mode.KEPT: ((Trigger.INITIAL, _created_by_us),),
+    Mode.DECLARED: (),
+    Mode.OFF: (),
+    Mode.NONE: (),
+}
+
+
+# --- what people see
+
+
+def ignored_request(mode: Mode) -> str | None:
+    """Why a request to regenerate is taken away without effect; None when it has one."""
+    return mode.value or None
+
+
+def summary(secrets: Secrets) -> tuple[SecretStatus, ...]:
+    """`status.secrets`: the secrets on the server, oldest first, without a character of them."""
+    current = secrets.current
+    return tuple(
+        SecretStatus(
+            created=stamp(item.created_at),
+            retires=stamp(retires_at(current, secrets.overlap)) if current and item.id != current.id else None,
+            active=alive(item, secrets.server_now),
+            current=current is not None and item.id == current.id,
+        )
+        for item in oldest_first(secrets.held)
+    )
+
+
+def waits_for_overlap(secrets: Secrets) -> bool:
+    """Whether an older secret is still valid because the overlap has not passed."""
+    current = secrets.current
+    return (
+        current is not None
+        and len(secrets.held) > 1
+        and not overlap_passed(current, secrets.overlap, secrets.server_now)
+    )
+
+
+def _room(secrets: Secrets) -> Answer:
+    protected = tuple(value for value in (secrets.stored, secrets.declared) if value)
+    return cap_plan(secrets.held, protected, secrets.server_now, restorable=secrets.mode is Mode.DECLARED)
+
+
+def _twins(secrets: Secrets) -> tuple[str, ...]:
+    """Secrets that may hold the value that was pushed once more."""
+    value = secrets.valid
+    if value is None:
+        return ()
+    return tuple(item.id for item in secrets.held if item.prefix and could_hold(value, item, secrets.server_now))
