@@ -5,6 +5,7 @@ Enters: what a pass saw and reported. Leaves: numbers in the process's registry.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -41,7 +42,7 @@ def ready(key: Key, is_ready: bool) -> None:
 def document(key: Key, found: Document | None, now: datetime) -> None:
     """How old the metadata is; a declared one has no age."""
     if found is None or found.fetched is None:
-        METADATA_AGE.remove_by_labels(_labels(key))
+        _drop(METADATA_AGE, key)
     else:
         METADATA_AGE.labels(key.name, key.namespace).set(max(0.0, (now - found.fetched).total_seconds()))
 
@@ -51,7 +52,7 @@ def certificate(key: Key, ends: str) -> None:
     if ends:
         CERTIFICATE_EXPIRY.labels(key.name, key.namespace).set(datetime.fromisoformat(ends).timestamp())
     else:
-        CERTIFICATE_EXPIRY.remove_by_labels(_labels(key))
+        _drop(CERTIFICATE_EXPIRY, key)
 
 
 def called(key: Key, method: str) -> None:
@@ -62,8 +63,14 @@ def called(key: Key, method: str) -> None:
 def forget(key: Key) -> None:
     """The backend is gone; its numbers go with it."""
     for gauge in (READY, METADATA_AGE, CERTIFICATE_EXPIRY):
-        gauge.remove_by_labels(_labels(key))
+        _drop(gauge, key)
     CALLS.remove_by_labels(_labels(key))
+
+
+def _drop(gauge: Gauge, key: Key) -> None:
+    """One series, found by its labels as they stand: looking through all of them would cost each pass as much as there are backends."""
+    with suppress(KeyError):
+        gauge.remove(key.name, key.namespace)
 
 
 def _labels(key: Key) -> dict[str, str]:
