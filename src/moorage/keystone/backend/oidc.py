@@ -26,6 +26,8 @@ from .types_federation import Oidc, OidcEndpoints
 from .variant import Rendered, Skip, Variant, Wanted, checked, document, public
 
 URL_LIMIT: Final = 512
+REMOTE_ID_LIMIT: Final = 64
+"""Characters of a remote id that Keystone 30 takes (keystone.federation.schema); a later one may take more."""
 STOCK_PROTOCOLS: Final = frozenset({"openid", "mapped", "saml2", "x509"})
 OWNED_SECTIONS: Final = frozenset(
     [
@@ -72,6 +74,7 @@ def check(backend: KeystoneIdentityBackend, *, creating: bool) -> Iterator[Findi
     yield from _check_text(oidc)
     yield from fixed_keys("spec.oidc.clientSecretRef", oidc.client_secret_ref, "clientSecret")
     yield from fixed_keys("spec.oidc.caBundleSecretRef", oidc.ca_bundle_secret_ref, "ca.crt")
+    yield from check_remote_id("spec.oidc.issuer", oidc.issuer)
     yield from _check_discovery(oidc, creating=creating)
     yield from check_provider_name("spec.oidc", backend.metadata.name, oidc.identity_provider_name)
     yield from check_protocol("spec.oidc.protocolID", oidc.protocol_id, allowed="openid")
@@ -103,6 +106,13 @@ def check_protocol(path: str, protocol: str, *, allowed: str = "") -> Iterator[F
         yield invalid(path, protocol, "collides with a keystone.conf section that the operator owns")
     elif protocol not in STOCK_PROTOCOLS:
         yield f"{path}: stock Keystone knows the methods {', '.join(sorted(STOCK_PROTOCOLS))}; {protocol!r} needs a plugin"
+
+
+def check_remote_id(path: str, value: str) -> Iterator[str]:
+    """An issuer or entityID becomes the remote id of the identity provider; whether it fits is Keystone's to say, so this is a warning."""
+    if len(value) > REMOTE_ID_LIMIT:
+        limit = f"stock Keystone 30 refuses remote ids of more than {REMOTE_ID_LIMIT}"
+        yield f"{path}: has {len(value)} characters, and {limit}: the backend will say RefusedByKeystone"
 
 
 def check_provider_name(path: str, resource: str, declared: str | None) -> Iterator[FieldError]:

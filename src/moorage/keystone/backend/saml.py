@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from moorage.keystone.service.key_pair import Pair, read_pair
 from moorage.render import apache
 from moorage.schema.fielderror import FieldError, duplicate, invalid, required
 
@@ -19,10 +18,13 @@ from . import federation, metadata_saml
 from .federation import FOLDER, Part
 from .finding import Finding, fixed_keys
 from .materials import Document, Fault, Materials
-from .oidc import check_protocol, check_provider_name, embedded
+from .oidc import check_protocol, check_provider_name, check_remote_id, embedded
 from .types import KeystoneIdentityBackend
 from .types_federation import Saml, SamlIdpMetadata
 from .variant import Rendered, Skip, Variant, checked, document, public
+
+if TYPE_CHECKING:
+    from moorage.keystone.service.key_pair import Pair
 
 _REMOTE_ID: Final = re.compile(r"HTTP_[A-Za-z0-9_]+")
 _OWN_HEADERS: Final = frozenset({"IDP", "NAME_ID"})
@@ -36,6 +38,7 @@ def check(backend: KeystoneIdentityBackend) -> Iterator[Finding]:
         return
     if not saml.idp_entity_id:
         yield required("spec.saml.idpEntityID")
+    yield from check_remote_id("spec.saml.idpEntityID", saml.idp_entity_id)
     yield from _check_text(saml)
     yield from check_protocol("spec.saml.protocolID", saml.protocol_id)
     yield from check_provider_name("spec.saml", backend.metadata.name, saml.identity_provider_name)
@@ -118,6 +121,8 @@ def pair_secret(backend: KeystoneIdentityBackend) -> str:
 
 def pair_of(backend: KeystoneIdentityBackend, materials: Materials) -> Pair | Fault:
     """The service provider's key pair, or why there is none."""
+    from moorage.keystone.service.key_pair import read_pair  # brings cryptography, which `lint` does without
+
     name = pair_secret(backend)
     data = materials.secrets.get(name)
     if data is None:
