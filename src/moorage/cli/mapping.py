@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from moorage.cli import manifests
-from moorage.cli.claims import claims_of
 from moorage.cli.options import Output, OutputOption
 from moorage.cli.printable import printable
 from moorage.core.errors import InputError, RefusedError
 from moorage.core.meta import JsonObject
-from moorage.core.yamltext import Unreadable, load_all
 
 if TYPE_CHECKING:
     from moorage.keystone.backend.mapping_engine import Mapped, RuleTrace
@@ -52,6 +49,7 @@ def try_login(
 
     Example:  moorage mapping test backend.yaml --claim preferred_username=alice --claim 'groups=dev;ops'
     """
+    from moorage.cli.claims import claims_of
     from moorage.keystone.backend.mapping_trial import try_backend, try_rules
 
     if file == "-" == claims:
@@ -69,6 +67,8 @@ def try_login(
 
 def _source(file: str, name: str | None) -> Any:
     """Bare rules, or the declaration of the one backend that is meant."""
+    from moorage.cli import manifests
+
     text = manifests.text_of(file)
     bare = _bare(text)
     if bare is not None:
@@ -84,6 +84,8 @@ def _source(file: str, name: str | None) -> Any:
 
 def _bare(text: str) -> Any:
     """Rules as Keystone has them: a list, or an object with `rules`, perhaps inside `mapping`; None for manifests."""
+    from moorage.core.yamltext import Unreadable, load_all
+
     try:
         first = next(iter(load_all(text)), None)
     except Unreadable:
