@@ -167,7 +167,10 @@ async def test_while_a_provider_is_down_its_people_stay_out_and_passwords_go_on(
 
 async def test_a_sidecar_that_is_killed_comes_back(machine: Federated, on: Cloud, site: Site) -> None:
     """The container is started anew in its pod; Keystone itself is not."""
-    (pod,) = (await on.client.list(resources.PODS, on.namespace, labels="app.kubernetes.io/component=api")).items
+    pods = (await on.client.list(resources.PODS, on.namespace, labels="app.kubernetes.io/component=api")).items
+    for item in [item for item in pods if item["metadata"].get("deletionTimestamp")]:
+        await on.gone(resources.PODS, item["metadata"]["name"])
+    (pod,) = [item for item in pods if not item["metadata"].get("deletionTimestamp")]
     (apache,) = _processes(machine, "apache2")
     os.kill(apache, signal.SIGKILL)
 
