@@ -140,3 +140,8 @@ def keystone(folder: Path, *, workers: int = 1, conf: str = "") -> Iterator[Keys
     command = Command("keystone", [*sandbox, *uwsgi], folder)
     with running(command, port=port, ready=lambda: _answers(url), limit=120) as process:
         yield Keystone(url, folder, process)
+
+
+def manage(real: Keystone, *words: str) -> list[str]:
+    """The command line of `keystone-manage` beside the server, on its files and database."""
+    return [*_sandbox(image(), real.folder), "keystone-manage", *words]
