@@ -8,19 +8,23 @@ from __future__ import annotations
 import base64
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Iterator, Sequence
+import urllib.request
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from tests.e2e.cloud import BACKEND, KEYSTONE, Cloud, cloud, holds
+from tests.e2e.cloud import BACKEND, KEYSTONE, Cloud, cloud, condition, holds
 from tests.e2e.example import ADMIN_PASSWORD
 from tests.e2e.federation import manifests
 from tests.e2e.federation.site import CORP, DASHBOARD, Site, realms
+from tests.e2e.kubernetes.cluster import Cluster, cluster
 from tests.e2e.one_machine.machine import Machine, machine
 from tests.fakes.idp import FakeIdp, ServiceProvider, fake_idp
 from tests.real.certificates import Authority
 from tests.real.gateway import gateway
 from tests.real.ports import free_port
+from tests.real.process import poll
 
 from moorage.core.meta import JsonObject
 from moorage.kube import resources
@@ -33,13 +37,19 @@ SP_METADATA = "keystone-saml-sp-metadata"
 class Federated:
     """A machine, a provider and the gateway's address; `site` as soon as Keystone is served."""
 
-    up: Machine
+    up: Machine | Cluster
     idp: FakeIdp
     base: str
     authority: Authority
     stack: contextlib.ExitStack
     """What stands before the Keystone."""
+    named: Callable[[str], None] = lambda address: None
+    """Told the address of Keystone's Service, where names of Services are somebody else's matter."""
     site: Site | None = field(default=None, init=False)
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.up.api.kubeconfig if isinstance(self.up, Cluster) else self.up.kubeconfig
 
     @property
     def trust(self) -> ssl.SSLContext:
@@ -50,8 +60,10 @@ class Federated:
         *first, declared = manifests.site(self.base, DASHBOARD)
         declared["spec"] |= keystone or {}
         await on.apply([*first, *more, declared])
-        await on.until(KEYSTONE, "keystone", holds("KeystoneAPIReady"))
+        await on.until(KEYSTONE, "keystone", lambda obj: bool(condition(obj, "KeystoneAPIReady")[0]))
         url = await on.url()
+        self.named(url.removeprefix("http://").partition(":")[0])
+        await on.until(KEYSTONE, "keystone", holds("KeystoneAPIReady"))
         self.front([url.removesuffix("/v3")])
         self.site = Site(self.base, url, self.idp, self.trust, ADMIN_PASSWORD)
         return self.site
@@ -93,6 +105,29 @@ def content(secret: JsonObject, key: str) -> bytes:
     return base64.b64decode(secret["data"][key])
 
 
+def _is_ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def federated_cluster(folder: Path) -> Iterator[Federated]:
+    """Two replicas of the operator on a real kube-apiserver, and a provider."""
+    base = f"https://{GATEWAY}:{free_port(GATEWAY)}"
+    authority = Authority()
+    with contextlib.ExitStack() as stack:
+        idp = stack.enter_context(fake_idp(folder / "idp", realms(base), authority))
+        up = stack.enter_context(cluster(folder))
+        for replica in up.replicas:
+            poll(partial(_is_ready, replica.health), what=f"{replica.name} ready", limit=120)
+        before = stack.enter_context(contextlib.ExitStack())
+        named = partial(up.name, "keystone.openstack.svc.cluster.local")
+        yield Federated(up, idp, base, authority, before, named)
+
+
 @contextlib.contextmanager
 def federated_machine(folder: Path) -> Iterator[Federated]:
     """A machine and a provider."""
@@ -107,5 +142,5 @@ def federated_machine(folder: Path) -> Iterator[Federated]:
 @contextlib.asynccontextmanager
 async def client(of: Federated) -> AsyncIterator[Cloud]:
     """A client of its API."""
-    async with cloud(of.up.kubeconfig) as opened:
+    async with cloud(of.kubeconfig) as opened:
         yield opened
