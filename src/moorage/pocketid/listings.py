@@ -1,0 +1,91 @@
+"""Lists of a server that all passes share: one request a page for as long as a resync, however many objects ask.
+
+Enters: how to fetch, the time, how old an answer may be. Leaves: items by id. It is a memory of a moment ago: a room looks at the one
+object again before it writes, and notes what it wrote, so that an old list causes a look too many and never a wrong write.
+Source: contracts of issue 5, one paged list an instance.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final, Generic, Protocol, TypeVar
+
+from .rest_errors import PocketIDError, RateLimited
+
+QUIET: Final = timedelta(seconds=2)
+"""How long a failed fetch answers for the others: a server in trouble is not asked by every object in turn."""
+
+
+class Identified(Protocol):
+    """Something with an id."""
+
+    @property
+    def id(self) -> str:
+        """Its id at the server."""
+        ...
+
+
+T = TypeVar("T", bound=Identified)
+
+
+@dataclass
+class Listing(Generic[T]):
+    """One list of one server."""
+
+    _items: dict[str, T] = field(default_factory=dict)
+    _fetched: datetime | None = None
+    _failure: tuple[PocketIDError, datetime] | None = None
+    _noted: dict[str, T | None] | None = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def get(self, fetch: Callable[[], Awaitable[Iterable[T]]], now: datetime, max_age: float) -> Mapping[str, T]:
+        """Items by id, fetched again when the last fetch is older than `max_age` seconds.
+
+        Raises:
+            PocketIDError: the list could not be fetched, now or a moment ago.
+        """
+        async with self._lock:
+            if self._fetched is not None and timedelta(0) <= now - self._fetched < timedelta(seconds=max_age):
+                return self._items
+            if self._failure is not None and now < self._failure[1]:
+                raise self._failure[0]
+            await self._fetch(fetch, now)
+            return self._items
+
+    async def _fetch(self, fetch: Callable[[], Awaitable[Iterable[T]]], now: datetime) -> None:
+        self._noted = {}
+        try:
+            found = {item.id: item for item in await fetch()}
+        except PocketIDError as error:
+            wait = timedelta(seconds=error.retry_after) if isinstance(error, RateLimited) else QUIET
+            self._failure = (error, now + max(wait, QUIET))
+            raise
+        finally:
+            noted, self._noted = self._noted or {}, None
+        self._items, self._fetched, self._failure = found, now, None
+        for id, item in noted.items():
+            self._put(id, item)
+
+    def note(self, item: T) -> None:
+        """What the server answered about one item."""
+        self._put(item.id, item)
+        if self._noted is not None:
+            self._noted[item.id] = item
+
+    def forget(self, id: str) -> None:
+        """The item is gone."""
+        self._put(id, None)
+        if self._noted is not None:
+            self._noted[id] = None
+
+    def _put(self, id: str, item: T | None) -> None:
+        """A change of a copy: a pass may still hold the mapping it was given."""
+        kept = (
+            {key: value for key, value in self._items.items() if key != id}
+            if item is None
+            else {**self._items, id: item}
+        )
+        self._items = kept

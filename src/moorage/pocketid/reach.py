@@ -1,0 +1,148 @@
+"""From a PocketIDInstance to its server: what the status says of it, and a client with its API key.
+
+Enters: the world and an instance as it stands on the wire. Leaves: Facts, a REST client, or one sentence why there is none. It asks the
+server nothing. Shared memory (lists of a moment ago) belongs to a world and is empty after a restart.
+Source: spec/pocketid.md 1.6, 2.1, 3.3; contracts of issue 5.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from moorage.core import conditions
+from moorage.core.meta import JsonObject, Key, is_terminating, key_of
+from moorage.core.secret import SecretText
+from moorage.kube.resources import SECRETS
+from moorage.net.sessions import Sessions
+from moorage.runtime.world import World
+
+from . import metrics
+from .instance.types import KEY_SUFFIX, KEY_TOKEN
+from .listings import Listing
+from .references import READY
+from .rest import Api, Client, Feature, Group, PocketID, Server, User, Version
+
+PURPOSE: Final = "pocketid"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What other rooms need to know of an instance.
+
+    Args:
+        url: where we reach it; "" while that is not known.
+        issuer: what its tokens name; without a trailing slash.
+        ready: Ready is True; `why` is the condition's message otherwise.
+        version: as it last said; None before the first look.
+        least_spacing, last_rotated: of scheduled rotations, as spec and status hold them.
+    """
+
+    key: Key
+    url: str
+    issuer: str
+    ready: bool
+    why: str
+    version: Version | None
+    terminating: bool = False
+    least_spacing: str | None = None
+    last_rotated: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotReachable:
+    """There is no API client, and why."""
+
+    why: str
+
+
+@dataclass
+class Lists:
+    """What all passes share of one server.
+
+    `skew`: how far its clock is ahead of ours. `lacks`: features that it turned out not to have. `refused`: logo URLs that it refused, and until
+    when they are not tried again.
+    """
+
+    clients: Listing[Client] = field(default_factory=Listing)
+    groups: Listing[Group] = field(default_factory=Listing)
+    apis: Listing[Api] = field(default_factory=Listing)
+    users: Listing[User] = field(default_factory=Listing)
+    skew: timedelta = timedelta(0)
+    lacks: set[Feature] = field(default_factory=set)
+    refused: dict[str, datetime] = field(default_factory=dict)
+
+    def clock(self, remote: PocketID, now: datetime) -> datetime:
+        """The server's time by its latest answer, else by what was known of its clock."""
+        if remote.date is not None:
+            self.skew = remote.date - now
+        return now + self.skew
+
+
+_MEMORIES: Final[WeakKeyDictionary[Sessions, dict[str, Lists]]] = WeakKeyDictionary()
+
+
+def facts_of(instance: JsonObject) -> Facts:
+    """What the wire object says."""
+    spec, status = instance["spec"], instance.get("status") or {}
+    ready = conditions.find(conditions.from_wire(status.get("conditions")), READY)
+    url = (spec.get("external") or {}).get("url") or status.get("url") or ""
+    return Facts(
+        key=key_of(instance),
+        url=url.rstrip("/"),
+        issuer=(spec.get("appUrl") or url).rstrip("/"),
+        ready=ready is not None and ready.is_true,
+        why=ready.message if ready is not None else "it was not looked at yet",
+        version=Version.of(status["version"]) if status.get("version") else None,
+        terminating=is_terminating(instance),
+        least_spacing=(spec.get("OIDCClientRotation") or {}).get("minSpacing"),
+        last_rotated=status.get("lastRotatedClientSecret"),
+    )
+
+
+def key_source(instance: JsonObject) -> tuple[Key, str]:
+    """The Secret with the API key, and the key of its data."""
+    external, name = instance["spec"].get("external"), instance["metadata"]["name"]
+    namespace = instance["metadata"]["namespace"]
+    if external is not None:
+        ref = external["apiKeySecretRef"]
+        return Key(namespace, ref["name"]), ref["key"]
+    stored = (instance.get("status") or {}).get("staticApiKeySecretName")
+    return Key(namespace, stored or f"{name}{KEY_SUFFIX}"), KEY_TOKEN
+
+
+def reach(world: World, instance: JsonObject) -> PocketID | NotReachable:
+    """A client for one pass, with the API key as the Secret holds it now."""
+    facts = facts_of(instance)
+    if not facts.url:
+        return NotReachable("the address of the server is not known yet")
+    source, name = key_source(instance)
+    secret = world.cache.get(SECRETS, source)
+    if secret is None:
+        return NotReachable(f"Secret {source} with the API key does not exist")
+    api_key = data_text(secret, name)
+    if not api_key:
+        return NotReachable(f"key {name} of Secret {source} is missing, empty or no UTF-8 text; it holds the API key")
+    return PocketID(world.http.get(PURPOSE), Server(facts.url, SecretText(api_key)), metrics.called)
+
+
+def lists_of(world: World, url: str) -> Lists:
+    """The shared lists of a server."""
+    return _MEMORIES.setdefault(world.http, {}).setdefault(url, Lists())
+
+
+def data_text(secret: JsonObject, name: str, *, whole: bool = False) -> str:
+    """A value of a Secret; "" when it is absent or no base64.
+
+    Args:
+        whole: the value as it is, with what is no UTF-8 replaced; else without trailing line ends, and "" when it is no UTF-8.
+    """
+    try:
+        raw = base64.b64decode((secret.get("data") or {}).get(name) or "")
+        return raw.decode(errors="replace") if whole else raw.decode().rstrip("\r\n")
+    except (ValueError, binascii.Error):
+        return ""

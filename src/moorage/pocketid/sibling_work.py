@@ -1,0 +1,233 @@
+"""What the rooms of groups, APIs and users do alike: find the instance and the counterpart, perform a plan, wake on changes of others.
+
+Enters: the world, an object, a plan. Leaves: parts of a snapshot. It decides nothing: an error becomes a Trouble, an answer a fact.
+Source: spec/pocketid.md 3.3, 3.14; decisions, Pocket-ID 3; contracts of issue 5, one paged list an instance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Generic, TypeVar
+
+from moorage.core.meta import JsonObject, Key, key_of
+from moorage.runtime.room import Caches, Index, Watch
+from moorage.runtime.world import World
+from moorage.schema.kind import Kind
+
+from .instance.types import KIND as INSTANCE
+from .listings import Identified, Listing
+from .oidcclient.types import KIND as CLIENT
+from .reach import Facts, NotReachable, facts_of, reach
+from .references import BoundInstance
+from .rest import Forbidden, NotFound, PocketIDError, RateLimited, ServerFailed, Unauthorized, Unreachable
+from .selection import NotSelected, bound_instance, is_bound, select
+from .sibling import REFUSED_POLL, Bond, Mark, Record, Sibling, Trouble
+
+LEAST_WAIT: Final = 5.0
+LONGEST_WAIT: Final = 300.0
+_DIRECTORY: Final = ("ldap_user_update", "ldap_user_group_update")
+T = TypeVar("T", bound=Identified)
+Seen = TypeVar("Seen", bound=Sibling[Any, Any])
+
+
+def trouble_of(error: PocketIDError) -> Trouble:
+    """How long an error keeps us from trying again: seconds when it may pass by itself, minutes when a person must act."""
+    match error:
+        case RateLimited():
+            after = min(max(LEAST_WAIT, error.retry_after), LONGEST_WAIT)
+            return Trouble("Pocket-ID asks us to slow down (429)", after=after, stops=True)
+        case Unreachable() | ServerFailed():
+            return Trouble(str(error), stops=True)
+        case Unauthorized():
+            return Trouble(str(error), after=REFUSED_POLL, stops=True)
+        case Forbidden():
+            return Trouble(str(error), after=REFUSED_POLL, refused_by_directory=error.reason in _DIRECTORY)
+    return Trouble(str(error), after=REFUSED_POLL)
+
+
+# --- observe
+
+
+def bond_of(world: World, resource: Any) -> Bond:
+    """The instance that the selector names; of a terminating object the one that it is bound to."""
+    instances = world.cache.list(INSTANCE.resource)
+    bound: BoundInstance | None = resource.status.instance
+    if resource.metadata.deletion_timestamp:
+        there = bound_instance(bound, instances)
+        return Bond(fault="the instance is gone") if there is None else _bond(world, there, None)
+    chosen = select(resource.spec.instance_selector, resource.metadata.namespace, instances, bound)
+    if isinstance(chosen, NotSelected):
+        return Bond(fault=chosen.why)
+    return _bond(world, chosen.instance, chosen.left)
+
+
+def _bond(world: World, instance: JsonObject, left: BoundInstance | None) -> Bond:
+    facts, client = facts_of(instance), reach(world, instance)
+    named = BoundInstance(namespace=facts.key.namespace, name=facts.key.name, url=facts.url)
+    if isinstance(client, NotReachable):
+        return Bond(named, "", facts.ready, facts.why if not facts.ready else client.why, None, left)
+    return Bond(named, "", facts.ready, facts.why, client, left)
+
+
+@dataclass(frozen=True)
+class Search(Generic[T]):
+    """How to find a counterpart: the shared list and how to fill it, one by its id, the one that would be adopted."""
+
+    listing: Listing[T]
+    every: Callable[[], Awaitable[Iterable[T]]]
+    one: Callable[[str], Awaitable[T]]
+    fits: Callable[[T], bool]
+
+
+async def find(world: World, seen: Seen, search: Search[T]) -> Seen:
+    """The snapshot with the counterpart: by the known id, else by what it would be adopted for.
+
+    What the shared list does not know is asked for by its id before it counts as deleted.
+    """
+    try:
+        items = await search.listing.get(search.every, world.now(), seen.resync)
+        if seen.known is not None:
+            found = items.get(seen.known)
+            if found is not None:
+                return replace(seen, found=found)
+            try:
+                return replace(seen, found=_noted(search, await search.one(seen.known)), fresh=True)
+            except NotFound:
+                seen = replace(seen, lost=True)
+        return replace(seen, found=next((item for item in items.values() if search.fits(item)), None))
+    except PocketIDError as error:
+        return replace(seen, look=trouble_of(error))
+
+
+async def look_again(seen: Seen, search: Search[T]) -> Seen:
+    """The counterpart as the server has it now; the shared list is a moment old, and a write needs more."""
+    if seen.found is None or seen.fresh:
+        return seen
+    try:
+        return replace(seen, found=_noted(search, await search.one(seen.found.id)), fresh=True)
+    except NotFound:
+        search.listing.forget(seen.found.id)
+        return replace(seen, found=None, lost=seen.known is not None)
+    except PocketIDError as error:
+        return replace(seen, look=trouble_of(error))
+
+
+def _noted(search: Search[T], item: T) -> T:
+    search.listing.note(item)
+    return item
+
+
+def rival_of(world: World, kind: Kind[Any], resource: Any, field: str, id: str) -> str:
+    """Why a counterpart is not ours: another resource of the kind has it in its status, and is older; "" when none does."""
+    bound = resource.status.instance
+    for other in world.cache.list(kind.resource):
+        status, meta = other.get("status") or {}, other["metadata"]
+        if key_of(other) == resource.key or meta.get("deletionTimestamp") or status.get(field) != id:
+            continue
+        where = status.get("instance") or {}
+        if bound is not None and (where.get("namespace"), where.get("name")) != (bound.namespace, bound.name):
+            continue
+        if getattr(resource.status, _ATTRIBUTES[field]) != id or _age(other) < _age_of(resource):
+            return f"{kind.kind} {key_of(other)} has it already; name another one here, or delete one of the two"
+    return ""
+
+
+_ATTRIBUTES: Final = {"groupID": "group_id", "apiID": "api_id", "userID": "user_id"}
+
+
+def _age(obj: JsonObject) -> tuple[str, str]:
+    return str(obj["metadata"].get("creationTimestamp") or ""), str(obj["metadata"].get("uid"))
+
+
+def _age_of(resource: Any) -> tuple[str, str]:
+    return resource.metadata.creation_timestamp or "", resource.metadata.uid
+
+
+def clients_naming(world: World, index: str, key: Key) -> tuple[str, ...]:
+    """PocketIDOIDCClients that stand in an index under a key; those on their way out hold nothing."""
+    found = world.cache.list(CLIENT.resource, index=index, value=str(key))
+    return tuple(sorted(str(key_of(item)) for item in found if not item["metadata"].get("deletionTimestamp")))
+
+
+# --- apply
+
+
+async def perform(
+    world: World, kind: Kind[Any], seen: Seen, plan: Any, act: Callable[[World, Any, Any], Awaitable[Any]]
+) -> Seen:
+    """Perform a shared plan, or the kind's own by `act`; a refusal becomes a trouble of that plan."""
+    match plan:
+        case Record():
+            return await _patched(world, kind, seen, {"status": dict(plan.fields)}, "status")
+        case Mark(finalizer, on):
+            others = [item for item in seen.resource.metadata.finalizers if item != finalizer]
+            meta = {"finalizers": [*others, finalizer] if on else others}
+            return await _patched(world, kind, seen, {"metadata": meta}, "")
+    world.wrote()
+    try:
+        done: Seen = await act(world, seen, plan)
+    except PocketIDError as error:
+        return replace(seen, failed=(*seen.failed, (plan, trouble_of(error))))
+    return replace(done, tried=(*done.tried, plan))
+
+
+async def _patched(world: World, kind: Kind[Any], seen: Seen, patch: JsonObject, subresource: str) -> Seen:
+    """The snapshot with the resource as it is now; guarded, so that the pass is run again when somebody else wrote."""
+    meta = {"resourceVersion": seen.resource.metadata.resource_version, **patch.get("metadata", {})}
+    stored = await world.patch(kind.resource, seen.resource.key, {**patch, "metadata": meta}, subresource=subresource)
+    return replace(seen, resource=kind.parse(stored))
+
+
+# --- waking
+
+
+def instance_watch(kind: Kind[Any]) -> Watch:
+    """Every object of the kind when an instance comes, goes, becomes ready, moves, or admits others."""
+
+    def everything(_instance: JsonObject, caches: Caches) -> Iterable[Key]:
+        return [key_of(item) for item in caches.list(kind.resource)]
+
+    return Watch(INSTANCE.resource, everything, _matters)
+
+
+def _matters(old: JsonObject | None, new: JsonObject | None) -> bool:
+    """A rotation that the instance remembers does not."""
+    return _shape(old) != _shape(new)
+
+
+def _shape(instance: JsonObject | None) -> tuple[Facts, Any, Any] | None:
+    if instance is None:
+        return None
+    facts = replace(facts_of(instance), last_rotated=None, least_spacing=None)
+    return facts, instance["metadata"].get("labels"), instance["spec"].get("allowedNamespaces")
+
+
+def names_index(resource: Any, name: str, refs: Callable[[JsonObject], Iterable[JsonObject]]) -> Index:
+    """An index of objects by the keys that their references name; `refs` yields {name, namespace}."""
+
+    def values(obj: JsonObject) -> Iterable[str]:
+        namespace = obj["metadata"].get("namespace", "")
+        return [f"{ref.get('namespace') or namespace}/{ref['name']}" for ref in refs(obj) if ref.get("name")]
+
+    return Index(resource, name, values)
+
+
+def named_keys(index: Index) -> Callable[[JsonObject, Caches], Iterable[Key]]:
+    """The keys that an object names, by the same reading as an index of its kind."""
+
+    def keys(obj: JsonObject, _caches: Caches) -> Iterable[Key]:
+        return [Key(*value.split("/", 1)) for value in index.values(obj)]
+
+    return keys
+
+
+def own_key(obj: JsonObject) -> str:
+    """How an object stands in `names_index`."""
+    return str(key_of(obj))
+
+
+__all__ = [
+    "Search", "bond_of", "clients_naming", "find", "instance_watch", "is_bound", "look_again", "named_keys", "names_index", "own_key",
+    "perform", "rival_of", "trouble_of",
+]  # fmt: skip
