@@ -26,7 +26,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass
 class Failure:
-    """An answer in place of the real one, `times` times, for requests whose `METHOD /path` matches."""
+    """An answer in place of the real one, `times` times, for requests whose `METHOD /path` matches. `$TOKEN` in it is the request's own."""
 
     pattern: str
     status: int
@@ -107,7 +107,8 @@ class StubKeystone:
         for failure in self.failures:
             if failure.times and re.search(failure.pattern, f"{request.method} {request.path}"):
                 failure.times -= 1
-                return web.Response(status=failure.status, text=failure.body, content_type="application/json")
+                echo = failure.body.replace("$TOKEN", request.headers.get("X-Auth-Token", ""))
+                return web.Response(status=failure.status, text=echo, content_type="application/json")
         login = request.path.endswith("/auth/tokens")
         if not login and request.headers.get("X-Auth-Token") not in self.tokens:
             return _error(401, "The request you have made requires authentication.")
