@@ -1,0 +1,128 @@
+"""The policy of the client itself: which instance, whose client, created or adopted. Until all of it holds nothing else is done.
+
+Enters: a snapshot. Leaves: the next plan, or what holds the pass up. Pure.
+Source: spec/pocketid.md 3.2 to 3.4, 3.12; case B74; decisions, Pocket-ID 3.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from moorage.core.outcome import Failed, Waiting
+
+from .plans import CreateClient, HoldForGroups, LeaveInstance, Look, Part, RefreshMetadata, RemoveAnnotation
+from .rule import Answer, Rule, told, worked
+from .secret_steps import Mode, mode_of
+from .seen import Absent, Ambiguous, Fault, Found, Seen, Unknown
+from .types import GROUP_FINALIZER, REFRESH
+from .wanted import create_body
+
+
+def instance_is_selected(seen: Seen) -> Answer:
+    """Exactly one; the watch on instances wakes us."""
+    if not seen.instance_fault:
+        return None
+    return Waiting("InstanceSelectionError", seen.instance_fault, after=seen.settings.resync)
+
+
+def nobody_else_claims_it(seen: Seen) -> Answer:
+    """Two resources, one client: the later one is held back before it touches anything."""
+    if not seen.held_back:
+        return None
+    message = f"PocketIDOIDCClient {seen.rival} claims this client already; set another spec.name or spec.clientID, or delete one of the two"
+    return Waiting("Conflict", message, after=seen.settings.resync)
+
+
+def instance_is_ready(seen: Seen) -> Answer:
+    """The watch on instances wakes us."""
+    instance = seen.instance
+    if instance is None or (instance.ready and not instance.terminating):
+        return None
+    why = "it is being deleted" if instance.terminating else instance.why
+    return Waiting("InstanceNotReady", f"PocketIDInstance {instance.key}: {why}", after=seen.settings.resync)
+
+
+def api_client_is_there(seen: Seen) -> Answer:
+    """Address and key; the instance's own pass tells more."""
+    if not seen.api_fault:
+        return None
+    return Waiting("APIClientNotReady", seen.api_fault, after=seen.settings.resync)
+
+
+def groups_hold_it(seen: Seen) -> Answer:
+    """Our second finalizer stands exactly while a group lists the client."""
+    wanted = bool(seen.groups.lists_us)
+    held = GROUP_FINALIZER in seen.client.metadata.finalizers
+    if wanted == held or HoldForGroups(wanted) in seen.done:
+        return None
+    return HoldForGroups(wanted)
+
+
+def former_instance_is_left(seen: Seen) -> Answer:
+    """The selector moved: what we made there goes first, so that nothing is left that nobody owns."""
+    id = seen.client.status.client_id
+    if seen.left is None or not id or seen.client.spec.deletion_policy == "Retain":
+        return None
+    return None if LeaveInstance(id) in seen.done else LeaveInstance(id)
+
+
+def look_worked(seen: Seen) -> Answer:
+    """A failed look is not a fact."""
+    match seen.look:
+        case Unknown(message, None):
+            return Failed(Part.LOOK.reason, message)
+        case Unknown(message, after):
+            return Waiting(Part.LOOK.reason, message, after=after)
+        case None:
+            return Failed(Part.LOOK.reason, "Pocket-ID was not asked")
+    return None
+
+
+def name_is_unambiguous(seen: Seen) -> Answer:
+    """Adoption by name takes one client or none (B74)."""
+    if not isinstance(seen.look, Ambiguous):
+        return None
+    message = (
+        f"{len(seen.look.ids)} clients in Pocket-ID have the name {seen.shown_name!r} ({', '.join(seen.look.ids[:8])});"
+        " rename all but one, or recreate this resource with spec.clientID"
+    )
+    return Waiting(Part.IDENTITY.reason, message, after=seen.settings.resync)
+
+
+def client_exists(seen: Seen) -> Answer:
+    """Create it; a bad reference creates nothing, and a metadata document is registered by the application alone."""
+    if not isinstance(seen.look, Absent):
+        return None
+    if seen.client.spec.is_document:
+        message = "Pocket-ID makes this client when the application first authorizes"
+        return Waiting("AwaitingFirstAuthorization", message, after=seen.settings.resync)
+    if seen.created:
+        return Failed(Part.IDENTITY.reason, "the client was created and is gone again")
+    if seen.groups.faults:
+        return told(seen.groups.faults[0], seen)
+    if isinstance(seen.identities, Fault):
+        return told(seen.identities, seen)
+    if mode_of(seen.client) is Mode.KEPT and not seen.client.status.initial_secret_pending:
+        return Waiting("Creating", "the client is about to be created", after=0.0)
+    return CreateClient(create_body(seen))
+
+
+def metadata_is_refreshed(seen: Seen) -> Answer:
+    """The request is taken away before the call, so that a document that fails is not fetched again and again."""
+    if seen.annotations.get(REFRESH) == "true":
+        why = "" if seen.is_document else "only a client with a metadata document has metadata to refresh"
+        return RemoveAnnotation(REFRESH, why)
+    if seen.refreshing and Part.REFRESH not in seen.failures:
+        return RefreshMetadata()
+    return None
+
+
+CLIENT_RULES: Final[tuple[Rule, ...]] = (
+    instance_is_selected, nobody_else_claims_it, instance_is_ready, api_client_is_there, groups_hold_it, worked(Part.IDENTITY),
+    former_instance_is_left, look_worked, name_is_unambiguous, client_exists,
+)  # fmt: skip
+
+
+def read_back(seen: Seen) -> Answer:
+    """Ready is said of what the server has, not of what it was sent."""
+    return Look() if isinstance(seen.look, Found) and seen.look.dirty else None

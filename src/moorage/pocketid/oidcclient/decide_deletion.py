@@ -1,0 +1,66 @@
+"""The policy of a client on its way out: what is ours at the server goes, then our finalizer.
+
+Enters: a snapshot of a terminating resource. Leaves: the next plan, what it waits for, or Released. Pure. It always ends: what cannot be
+reached because its instance is gone is let go. Source: spec/pocketid.md 3.13; cases B79, B80.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from moorage.core.outcome import Waiting
+from moorage.runtime.room import Event, Released
+
+from .decide_client import groups_hold_it
+from .plans import DeleteClient, Part
+from .rule import BLOCKED_POLL, Answer, Rule, worked
+from .seen import Seen
+
+BLOCKED: Final = "DeletionBlocked"
+
+
+def no_group_needs_it(seen: Seen) -> Answer:
+    """A group that stays and lists the client keeps it; one that is being deleted, too, does not."""
+    if not seen.groups.lists_us:
+        return None
+    names = ", ".join(seen.groups.lists_us)
+    message = (
+        f"PocketIDUserGroup {names} lists this client; take it out of spec.allowedOIDCClients, or delete the group"
+    )
+    return Waiting(BLOCKED, message, after=BLOCKED_POLL)
+
+
+def something_is_there(seen: Seen) -> Answer:
+    """Without an id nothing was made; without an instance there is nobody to ask."""
+    id = seen.client.status.client_id
+    if not id or seen.gone:
+        return Released(seen.happened)
+    if seen.rival:
+        told = f"client {id} belongs to PocketIDOIDCClient {seen.rival} as well and stays in Pocket-ID"
+        return Released((*seen.happened, Event("Normal", "ClientRetained", told)))
+    if seen.client.spec.deletion_policy == "Retain":
+        told = f"client {id} stays in Pocket-ID, as deletionPolicy says"
+        return Released((*seen.happened, Event("Normal", "ClientRetained", told)))
+    if seen.instance is None and not seen.instance_fault:
+        told = f"client {id} is let go: its PocketIDInstance is gone, so nobody can be asked"
+        return Released((*seen.happened, Event("Warning", "ClientOrphaned", told)))
+    return None
+
+
+def server_can_be_asked(seen: Seen) -> Answer:
+    """The instance is there: it is waited for."""
+    why = seen.instance_fault or seen.api_fault
+    if not why:
+        return None
+    remedy = "set deletionPolicy to Retain to leave the client in Pocket-ID"
+    return Waiting("APIClientNotReady", f"{why}; {remedy}", after=seen.settings.resync)
+
+
+def client_goes(seen: Seen) -> Answer:
+    """With its secrets, grants and SCIM provider; the credentials Secret follows its owner."""
+    return DeleteClient(seen.client.status.client_id or "")
+
+
+DELETION_RULES: Final[tuple[Rule, ...]] = (
+    no_group_needs_it, groups_hold_it, something_is_there, server_can_be_asked, worked(Part.IDENTITY), client_goes,
+)  # fmt: skip

@@ -1,0 +1,117 @@
+"""The policy of what hangs on a client: the SCIM provider and grants on APIs. Each ends by itself and holds up nothing else.
+
+Enters: a snapshot. Leaves: the next plan, or why it cannot be as declared. Pure. The resource is the sole owner of what it manages: a grant
+that it does not declare is taken back, a token that is declared no more is cleared. Source: spec/pocketid.md 3.9, 3.10; seed 004.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from moorage.core.outcome import Failed, Waiting
+from moorage.pocketid.rest_types import Access, Grant
+
+from .plans import CreateScim, DeleteScim, Part, RemoveGrant, SetGrant, UpdateScim
+from .rule import Answer, Rule, told, worked
+from .seen import Seen, Unknown
+
+# --- SCIM
+
+
+def scim_is_known(seen: Seen) -> Answer:
+    """A token that cannot be read, or a look that failed, changes nothing."""
+    if not seen.scim.fault:
+        return None
+    return Waiting(Part.SCIM.reason, seen.scim.fault, after=seen.settings.resync)
+
+
+def scim_is_as_declared(seen: Seen) -> Answer:
+    """One provider with this endpoint and token, or none. What an earlier pass left untracked goes, too."""
+    scim, wanted = seen.scim, seen.client.spec.scim
+    if seen.found is None or not scim.asked:
+        return None
+    if wanted is None:
+        return DeleteScim(scim.provider.id) if scim.provider is not None else None
+    if scim.provider is None:
+        return CreateScim(wanted.endpoint, scim.token)
+    if (scim.provider.endpoint, scim.provider.token) == (wanted.endpoint, scim.token):
+        return None
+    plan = UpdateScim(scim.provider.id, wanted.endpoint, scim.token)
+    if plan not in seen.done:
+        return plan
+    return Waiting(Part.SCIM.reason, "Pocket-ID did not take over endpoint and token", after=seen.settings.resync)
+
+
+SCIM_RULES: Final[tuple[Rule, ...]] = (worked(Part.SCIM), scim_is_known, scim_is_as_declared)
+
+
+# --- API access
+
+
+def grants_are_known(seen: Seen) -> Answer:
+    """A look that failed is not a fact."""
+    match seen.apis.grants:
+        case Unknown(message, None):
+            return Failed(Part.ACCESS.reason, message)
+        case Unknown(message, after):
+            return Waiting(Part.ACCESS.reason, message, after=after)
+    return None
+
+
+def grants_are_as_declared(seen: Seen) -> Answer:
+    """Every declared grant; a grant beyond them goes, unless a reference leads nowhere now: then it may be the one that is meant."""
+    if not isinstance(seen.apis.grants, tuple):
+        return None
+    held = {grant.api.id: grant.access for grant in seen.apis.grants if grant.access.grants_anything}
+    wanted = wanted_access(seen)
+    for id, access in wanted.items():
+        plan = SetGrant(id, access)
+        if held.get(id) != access and plan not in seen.done:
+            return plan
+    if seen.apis.faults:
+        return None
+    undeclared = (id for id in held if id not in wanted and RemoveGrant(id) not in seen.done)
+    return next((RemoveGrant(id) for id in undeclared if _managed(seen)), None)
+
+
+def _managed(seen: Seen) -> bool:
+    """Grants are ours as long as any is declared, or the last that was declared is not taken back yet."""
+    status = seen.client.status
+    return bool(seen.client.spec.api_access or status.managed_apis or status.managed_api_permission_ids)
+
+
+def wanted_access(seen: Seen) -> dict[str, Access]:
+    """What is declared, by API; several entries of one API are one grant."""
+    found: dict[str, Access] = {}
+    for need in seen.apis.needs:
+        before = found.get(need.api_id, Access())
+        found[need.api_id] = Access(
+            before.user_delegated or need.access.user_delegated,
+            before.client or need.access.client,
+            before.user_delegated_permissions | need.access.user_delegated_permissions,
+            before.client_permissions | need.access.client_permissions,
+        )
+    return found
+
+
+def apis_are_resolved(seen: Seen) -> Answer:
+    """A reference that leads nowhere is told; the other entries are granted all the same."""
+    return told(seen.apis.faults[0], seen) if seen.apis.faults else None
+
+
+def nothing_is_narrowed(seen: Seen) -> Answer:
+    """The server takes less than it is sent without a word, such as client access of a client that is public."""
+    if not isinstance(seen.apis.grants, tuple):
+        return None
+    held: dict[str, Grant] = {grant.api.id: grant for grant in seen.apis.grants}
+    for need in seen.apis.needs:
+        grant = held.get(need.api_id)
+        if grant is None or grant.access != wanted_access(seen)[need.api_id]:
+            message = f"Pocket-ID granted less of PocketIDAPI {need.name} than is declared"
+            return Waiting(Part.ACCESS.reason, message, after=seen.settings.resync)
+    return None
+
+
+ACCESS_RULES: Final[tuple[Rule, ...]] = (
+    worked(Part.ACCESS), grants_are_known, grants_are_as_declared, apis_are_resolved, nothing_is_narrowed,
+)  # fmt: skip

@@ -1,0 +1,166 @@
+"""Reads everything that one pass over a client needs; writes nothing.
+
+Enters: the world and a key. Leaves: a snapshot. Own objects come from the shared cache; Secrets and ConfigMaps that people name are read
+uncached and are not watched. At the server a steady pass asks for the shared list, and beside it only for what no list tells.
+Source: spec/pocketid.md 3.1 to 3.4; contracts of issue 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from moorage.core.meta import JsonObject, Key, is_terminating, key_of
+from moorage.core.secret import SecretText
+from moorage.kube.errors import NotFound as NoObject
+from moorage.kube.resources import SECRETS
+from moorage.pocketid.instance.types import KIND as INSTANCE
+from moorage.pocketid.reach import NotReachable, data_text, facts_of, lists_of, reach
+from moorage.pocketid.rest import PocketID
+from moorage.pocketid.selection import NotSelected, bound_instance, same_instance, select
+from moorage.pocketid.settings import settings
+from moorage.runtime.world import World
+
+from .observe_keys import identities_of
+from .observe_references import apis_of, groups_of, listing_groups
+from .observe_server import look, look_aside
+from .render import owned
+from .rivals import BY_CLAIM, claims, rival_of
+from .secret_facts import with_secrets
+from .secrets import declared_fault, source_version
+from .seen import Declared, Kept, Seen
+from .types import KIND, PocketIDOIDCClient
+
+
+async def observe(world: World, key: Key) -> Seen | None:
+    """The snapshot of one client, None when it is gone."""
+    obj = world.cache.get(KIND.resource, key)
+    if obj is None:
+        return None
+    client = KIND.parse(obj)
+    seen = Seen(client, settings(), world.now(), annotations=client.metadata.annotations)
+    seen = replace(seen, groups=listing_groups(world, key))
+    seen = _with_rival(world, _with_instance(world, seen), obj)
+    if seen.terminating or seen.remote is None or seen.held_back:
+        return seen
+    if seen.instance is None or not seen.instance.ready:
+        return seen
+    return await _asked(world, await _with_materials(world, seen), seen.remote)
+
+
+# --- Kubernetes
+
+
+def _with_instance(world: World, seen: Seen) -> Seen:
+    """The instance and the REST client; of a resource on its way out that to which it is bound."""
+    instances, bound = world.cache.list(INSTANCE.resource), seen.client.status.instance
+    if seen.terminating and bound is not None:
+        held = bound_instance(bound, instances)
+        return seen if held is None else _reached(world, seen, held)
+    chosen = select(seen.client.spec.instance_selector, seen.key.namespace, instances, bound)
+    if isinstance(chosen, NotSelected):
+        gone = seen.terminating and not instances
+        return seen if gone else replace(seen, instance_fault=chosen.why)
+    seen = _reached(world, seen, chosen.instance)
+    left = bound_instance(chosen.left, instances)
+    if left is None:
+        return replace(seen, moved=chosen.left is not None)
+    elsewhere = reach(world, left)
+    facts = facts_of(left)
+    return replace(seen, moved=True, left=facts, elsewhere=None if isinstance(elsewhere, NotReachable) else elsewhere)
+
+
+def _reached(world: World, seen: Seen, instance: JsonObject) -> Seen:
+    facts, remote = facts_of(instance), reach(world, instance)
+    lacks = frozenset(lists_of(world, facts.url).lacks)
+    if isinstance(remote, NotReachable):
+        return replace(seen, instance=facts, api_fault=f"PocketIDInstance {facts.key}: {remote.why}")
+    return replace(seen, instance=facts, remote=remote, lacks=lacks)
+
+
+def _with_rival(world: World, seen: Seen, obj: JsonObject) -> Seen:
+    others = {
+        item["metadata"]["uid"]: item
+        for claim in claims(obj)
+        for item in world.cache.list(KIND.resource, index=BY_CLAIM, value=claim)
+    }
+    rival = rival_of(obj, others.values())
+    seen = replace(seen, claimed=_claimed(world, seen, obj))
+    return seen if rival is None else replace(seen, rival=str(rival.key), held_back=rival.first)
+
+
+def _claimed(world: World, seen: Seen, obj: JsonObject) -> dict[str, str]:
+    """Clients that others have; of interest only while this one has none."""
+    if seen.known_id is not None:
+        return {}
+    others = (item for item in world.cache.list(KIND.resource) if item["metadata"]["uid"] != obj["metadata"]["uid"])
+    there = (item for item in others if not is_terminating(item) and same_instance(obj, item))
+    return {id: str(key_of(item)) for item in there if (id := (item.get("status") or {}).get("clientID"))}
+
+
+async def _with_materials(world: World, seen: Seen) -> Seen:
+    """What the resource refers to in Kubernetes."""
+    client = seen.client
+    apis, audiences = apis_of(world, client)
+    return replace(
+        seen,
+        kept=_kept(world, client),
+        declared=await _declared(world, client),
+        identities=await identities_of(world, client),
+        apis=apis,
+        audiences=audiences,
+    )
+
+
+def _kept(world: World, client: PocketIDOIDCClient) -> Kept:
+    """The Secret of the wanted name, and that of the recorded one; what is not ours is not looked at further."""
+    namespace = client.metadata.namespace
+    live = world.cache.get(SECRETS, Key(namespace, client.secret_name))
+    recorded = client.status.credentials
+    former = None
+    if recorded is not None and recorded.secret_name != client.secret_name:
+        former = world.cache.get(SECRETS, Key(namespace, recorded.secret_name))
+    if former is not None and not owned(former, client):
+        former = None
+    if live is not None and not owned(live, client):
+        text = (
+            f"Secret {client.secret_name} exists and does not belong to this client; it is left alone."
+            " Delete it, or set spec.secret.name to another name"
+        )
+        return Kept(None, former, text)
+    return Kept(live, former)
+
+
+async def _declared(world: World, client: PocketIDOIDCClient) -> Declared | None:
+    """The declared secret, read uncached."""
+    ref = client.spec.client_secret_ref
+    if ref is None:
+        return None
+    value, revision = None, ""
+    try:
+        secret = await world.client.get(SECRETS, Key(client.metadata.namespace, ref.name))
+    except NoObject:
+        secret = {"metadata": {}}
+    if ref.key in (secret.get("data") or {}):
+        value = SecretText(data_text(secret, ref.key, whole=True))
+        revision = secret["metadata"].get("resourceVersion") or ""
+    fault = declared_fault(value, f"{ref.name}/{ref.key}", ref.name, client.secret_name)
+    return Declared(value, source_version(ref.name, ref.key, revision), fault or "")
+
+
+# --- Pocket-ID
+
+
+async def _asked(world: World, seen: Seen, remote: PocketID) -> Seen:
+    """The snapshot with what the server says."""
+    lists = lists_of(world, remote.url)
+    refused = frozenset(url for url, until in lists.refused.items() if until > seen.now)
+    seen = replace(seen, refused_logos=refused)
+    seen = replace(seen, groups=await groups_of(world, seen, lists))
+    seen = replace(seen, look=await look(seen, remote, lists))
+    found = seen.found
+    if found is None:
+        return seen
+    if (other := seen.claimed.get(found.id)) is not None:
+        return replace(seen, rival=other, held_back=True)
+    seen = await look_aside(world, seen, remote)
+    return with_secrets(seen, found, lists.clock(remote, seen.now))

@@ -1,0 +1,142 @@
+"""Looks for the client at the server; writes nothing.
+
+Enters: a snapshot with its REST client, the shared lists. Leaves: what the look came to. By the recorded id, by the declared id, else by the
+exact name. What the list, which is of a moment ago, does not have is asked for once more before it counts as gone.
+Source: spec/pocketid.md 3.4, 3.9, 3.10; case B74.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from moorage.core import conditions
+from moorage.core.meta import Key
+from moorage.core.secret import SecretText
+from moorage.kube.errors import NotFound as NoObject
+from moorage.kube.resources import SECRETS
+from moorage.pocketid.reach import Lists, data_text
+from moorage.pocketid.references import READY
+from moorage.pocketid.rest import CIMD, Client, NotFound, PocketID, PocketIDError, RateLimited, nfc
+from moorage.runtime.world import World
+
+from .seen import Absent, Ambiguous, Apis, Found, Lookup, Scim, Seen, Unknown
+
+YOUNG: Final = 10.0
+"""Seconds that a list may be old when a client is looked up by its name: what it lacks is created."""
+SHORTEST_WAIT: Final = 5.0
+LONGEST_WAIT: Final = 300.0
+
+
+async def look(seen: Seen, remote: PocketID, lists: Lists) -> Lookup:
+    """The client, its absence, or a look that failed."""
+    try:
+        found = await _look(seen, remote, lists)
+        if isinstance(found, Found) and not found.fresh and seen.groups.restricted is not False:
+            return Found(await fetch(remote, lists, found.client.id), fresh=True)
+        return found
+    except NotFound:
+        return Unknown("the client went away while it was looked at", SHORTEST_WAIT)
+    except PocketIDError as error:
+        return unknown(error)
+
+
+def unknown(error: PocketIDError) -> Unknown:
+    """A look that failed, and when to try again."""
+    if isinstance(error, RateLimited):
+        return Unknown(str(error), min(max(error.retry_after, SHORTEST_WAIT), LONGEST_WAIT))
+    return Unknown(str(error))
+
+
+async def fetch(remote: PocketID, lists: Lists, id: str) -> Client:
+    """The client as it is now, noted in the shared list.
+
+    Raises:
+        NotFound: there is none; the list forgets it.
+    """
+    try:
+        client = await remote.get_oidc_client(id)
+    except NotFound:
+        lists.clients.forget(id)
+        raise
+    lists.clients.note(client)
+    return client
+
+
+async def _look(seen: Seen, remote: PocketID, lists: Lists) -> Lookup:
+    listed = await lists.clients.get(remote.list_oidc_clients, seen.now, seen.settings.resync)
+    known, declared = seen.known_id, seen.client.spec.client_id
+    lost = False
+    for id in dict.fromkeys(item for item in (known, declared) if item):
+        if id in listed:
+            return Found(listed[id])
+        if id != known and not seen.client.spec.is_document:
+            continue  # a create tells whether the id is taken
+        try:
+            return Found(await fetch(remote, lists, id), fresh=True)
+        except NotFound:
+            lost = lost or id == known
+    if declared is not None:
+        return Absent(lost)
+    return await _named(seen, remote, lists, lost=lost)
+
+
+async def _named(seen: Seen, remote: PocketID, lists: Lists, *, lost: bool) -> Lookup:
+    """The one client of exactly that name; those of metadata documents are not meant."""
+    listed = await lists.clients.get(remote.list_oidc_clients, seen.now, YOUNG)
+    wanted = nfc(seen.shown_name)
+    found = [item for item in listed.values() if nfc(item.name) == wanted and item.client_type != CIMD]
+    free = [item for item in found if item.id not in seen.claimed]
+    match free or found:
+        case []:
+            return Absent(lost)
+        case [only]:
+            return Found(only)
+        case several:
+            return Ambiguous(tuple(sorted(item.id for item in several)))
+
+
+async def look_aside(world: World, seen: Seen, remote: PocketID) -> Seen:
+    """What only a read of its own shows; nothing for a client without such features."""
+    return seen.after(scim=await _scim(world, seen, remote), apis=await _apis(seen, remote))
+
+
+async def _apis(seen: Seen, remote: PocketID) -> Apis:
+    """What the client holds; asked when something is declared, or was granted by us, or a document's client is looked at."""
+    spec, status = seen.client.spec, seen.client.status
+    if not (spec.api_access or status.managed_apis or status.managed_api_permission_ids or seen.is_document):
+        return seen.apis
+    assert isinstance(seen.look, Found)
+    try:
+        return replace(seen.apis, grants=await remote.list_api_client_grants(seen.look.client.id))
+    except PocketIDError as error:
+        return replace(seen.apis, grants=unknown(error))
+
+
+async def _scim(world: World, seen: Seen, remote: PocketID) -> Scim:
+    """The provider; asked when one is declared, was made by us, or may be left from a pass that was cut short."""
+    spec, status = seen.client.spec, seen.client.status
+    ready = conditions.find(conditions.from_wire(item.to_wire() for item in status.conditions), READY)
+    if spec.scim is None and not status.scim_provider_id and (ready is not None or seen.known_id is None):
+        return Scim()
+    assert isinstance(seen.look, Found)
+    token, fault = await _token(world, seen)
+    try:
+        provider = await remote.get_oidc_client_scim_service_provider(seen.look.client.id)
+    except PocketIDError as error:
+        return Scim(fault=str(error))
+    return Scim(True, provider, token, fault)
+
+
+async def _token(world: World, seen: Seen) -> tuple[SecretText, str]:
+    """The bearer token, or why there is none; without a reference it is empty."""
+    ref = seen.client.spec.scim.token_secret_ref if seen.client.spec.scim else None
+    if ref is None:
+        return SecretText(""), ""
+    try:
+        secret = await world.client.get(SECRETS, Key(seen.key.namespace, ref.name))
+    except NoObject:
+        secret = {}
+    found = data_text(secret, ref.key)
+    missing = f"scim.tokenSecretRef names {ref.name}/{ref.key}, which does not exist, is empty or no text"
+    return SecretText(found), "" if found else missing

@@ -1,0 +1,210 @@
+"""What a person reads about a client: Ready, status fields, events.
+
+Enters: a snapshot and what the pass came to. Leaves: a Report. Pure. Messages say the same as long as nothing changes; none holds a secret,
+nor a character of one. Source: spec/pocketid.md 1.10, 1.11; contracts of issue 5.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from moorage.core import conditions
+from moorage.core.conditions import Condition
+from moorage.core.meta import JsonObject
+from moorage.core.outcome import Failed, Outcome, Stalled, Waiting
+from moorage.pocketid.references import READY
+from moorage.pocketid.rest_types import CIMD, Client
+from moorage.runtime.room import Event, Report
+
+from .decide import first_fault
+from .decide_deletion import BLOCKED
+from .decide_logos import resolved
+from .decide_secret import facts_of
+from .plans import Side
+from .render import recorded
+from .rotation import moment, stamp
+from .secret_steps import Mode, mode_of, summary
+from .seen import Absent, Found, Seen
+
+REASONS: Final = {
+    READY: (
+        "Reconciled", "DeletionBlocked", "InstanceSelectionError", "InstanceNotReady", "APIClientNotReady", "APIClientError", "Conflict",
+        "Creating", "MetadataRefreshError", "GetError", "UserGroupNotFound", "AwaitingFirstAuthorization", "PublicKeyError", "UnsupportedVersion",
+        "ReconcileError", "SCIMReconcileError", "APIAccessReconcileError", "ClientSecretSyncError", "SecretReconcileError", "ForeignSecret",
+        "TooManySteps", "Deleting",
+    )
+}  # fmt: skip
+"""Every reason by condition type, for the reference."""
+
+EVENTS: Final = (
+    "ClientCreated", "ClientAdopted", "ClientUpdated", "ClientLost", "ClientMoved", "ClientDeleted", "ClientRetained", "ClientOrphaned",
+    "GroupsUpdated", "SecretCreated", "SecretRotated", "SecretPushed", "SecretRetired", "SecretDeleted", "RotationDeferred", "RequestIgnored",
+    "MetadataRefreshed", "LogoRefused", "LogoDeleted", "ScimProviderCreated", "ScimProviderUpdated", "ScimProviderDeleted", "AccessGranted",
+    "AccessRevoked", "Conflict", *(reason for reason in REASONS[READY] if reason.endswith("Error")), "UserGroupNotFound", "UnsupportedVersion",
+    "ForeignSecret", "InstanceNotReady", "APIClientNotReady", "TooManySteps",
+)  # fmt: skip
+"""Every event reason, for the reference."""
+
+
+def report(seen: Seen, outcome: Outcome) -> Report:
+    """The condition, status fields and events of one pass."""
+    if seen.terminating:
+        return _leaving(seen, outcome)
+    ready = _ready(seen, outcome)
+    return Report((ready,), _status(seen), _events(seen, ready))
+
+
+def _ready(seen: Seen, outcome: Outcome) -> Condition:
+    """The first part that is not as declared; the outcome itself when the walk gave up."""
+    if isinstance(outcome, Failed) and outcome.reason == "TooManySteps":
+        return conditions.false(READY, outcome.reason, outcome.message)
+    fault = first_fault(seen)
+    if isinstance(fault, Waiting | Stalled | Failed):
+        return conditions.false(READY, fault.reason, fault.message)
+    if isinstance(outcome, Waiting | Stalled | Failed):
+        return conditions.false(READY, outcome.reason, outcome.message)
+    claimed = f"; PocketIDOIDCClient {seen.rival} claims the same client and is held back" if seen.rival else ""
+    return conditions.true(READY, "Reconciled", f"Pocket-ID has the client as declared{claimed}")
+
+
+def _events(seen: Seen, ready: Condition) -> tuple[Event, ...]:
+    events = list(seen.happened)
+    found = seen.found
+    if found is not None and not seen.created and seen.known_id != found.id and not seen.held_back:
+        events.append(Event("Normal", "ClientAdopted", f"adopted client {found.name!r} (id {found.id})"))
+    if seen.rival and not seen.held_back:
+        message = f"PocketIDOIDCClient {seen.rival} claims the same client and is held back"
+        events.append(Event("Warning", "Conflict", message))
+    if not ready.is_true and ready.reason in EVENTS:
+        events.append(Event("Warning", ready.reason, ready.message))
+    return tuple(events)
+
+
+def _leaving(seen: Seen, outcome: Outcome) -> Report:
+    """The object is healthy while only its deletion waits for a group; otherwise Ready says what it waits for."""
+    if isinstance(outcome, Waiting) and outcome.reason == BLOCKED:
+        ready = conditions.true(READY, BLOCKED, outcome.message)
+    elif isinstance(outcome, Waiting | Failed | Stalled):
+        ready = conditions.false(READY, outcome.reason, outcome.message)
+    else:
+        ready = conditions.false(READY, "Deleting", "deletion is under way")
+    return Report((ready,), {}, seen.happened)
+
+
+# --- status
+
+
+def _status(seen: Seen) -> JsonObject:
+    """What was observed; what was not looked at stays as it is."""
+    if seen.held_back:
+        return {}
+    match seen.look:
+        case Found(client):
+            return {**_bound(seen), **_client(client), **_secrets(seen, client), **_features(seen)}
+        case Absent(lost):
+            forgotten = {"clientID": None, "clientSecretSourceVersion": None} if lost or seen.moved else {}
+            pending = mode_of(seen.client) is Mode.KEPT and not seen.client.spec.is_document
+            return {**_bound(seen), **forgotten, **({"initialSecretPending": True} if pending else {})}
+    return {}
+
+
+def _bound(seen: Seen) -> JsonObject:
+    """The instance, once nothing of ours is left on the former one."""
+    instance = seen.instance
+    if instance is None:
+        return {}
+    return {"instance": {"namespace": instance.key.namespace, "name": instance.key.name, "url": instance.url}}
+
+
+def _client(client: Client) -> JsonObject:
+    raw = client.raw
+    return {
+        "clientID": client.id,
+        "name": client.name,
+        "clientType": "cimd" if client.client_type == CIMD else "standard",
+        "callbackUrls": raw.get("callbackURLs") or None,
+        "logoutCallbackUrls": raw.get("logoutCallbackURLs") or None,
+        "allowedUserGroupIDs": _groups(client),
+        "pkceSupported": True if client.pkce_supported else None,
+    }
+
+
+def _groups(client: Client) -> list[str] | None:
+    if client.group_ids is None and client.is_group_restricted:
+        return None
+    return sorted(client.group_ids or ()) or None
+
+
+def _secrets(seen: Seen, client: Client) -> JsonObject:
+    secrets = seen.secrets
+    if secrets is None:
+        return {}
+    rotated = moment(seen.history.rotated_at)
+    listed = [item.model_dump(mode="json", by_alias=True, exclude_none=True) for item in summary(secrets)]
+    waits = secrets.pending and not secrets.stored and secrets.mode is Mode.KEPT
+    return {
+        "secrets": listed or None,
+        "lastRotatedAt": stamp(rotated) if rotated else None,
+        "initialSecretPending": True if waits else None,
+        "clientSecretSourceVersion": _source(seen),
+        "credentials": _credentials(seen, client),
+    }
+
+
+def _source(seen: Seen) -> str | None:
+    """The revision that was pushed last; it is recorded once the value is where it should be."""
+    if seen.declared is None:
+        return None
+    secrets = seen.secrets
+    settled = secrets is None or not secrets.stores or secrets.stored == secrets.declared
+    return seen.pushed_version if seen.pushed_version and settled else seen.client.status.client_secret_source_version
+
+
+def _credentials(seen: Seen, client: Client) -> Any:
+    """The Secret as it stands; one that could not be written leaves the record of the former."""
+    if not seen.client.spec.credentials.enabled:
+        return None
+    if seen.kept.live is None or seen.kept.former is not None:
+        before = seen.client.status.credentials
+        return before.model_dump(mode="json", by_alias=True, exclude_none=True) if before else None
+    facts = facts_of(seen, client, seen.secrets, seen.history)
+    return recorded(seen.client, facts).model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _features(seen: Seen) -> JsonObject:
+    """Logos, SCIM, API access."""
+    return {
+        **_logo(seen, "light", ("logoUrl", "logoReachable")),
+        **_logo(seen, "dark", ("darkLogoUrl", "darkLogoReachable")),
+        **_scim(seen),
+        **_apis(seen),
+    }
+
+
+def _logo(seen: Seen, side: Side, names: tuple[str, str]) -> JsonObject:
+    url, applied = resolved(seen, side), seen.applied(side)
+    return {names[0]: applied, names[1]: None if not url else applied == url}
+
+
+def _scim(seen: Seen) -> JsonObject:
+    """A look that failed leaves what was known."""
+    if not seen.scim.asked:
+        return {}
+    return {"scimProviderID": seen.scim.provider.id if seen.scim.provider is not None else None}
+
+
+def _apis(seen: Seen) -> JsonObject:
+    """What we granted and is still granted; forgotten once the last of it is taken back."""
+    grants = seen.apis.grants
+    if not isinstance(grants, tuple):
+        return {}
+    given = {grant.api.resource for grant in grants if grant.cimd_granted}
+    own = [grant for grant in grants if grant.access.grants_anything]
+    if not (seen.client.spec.api_access or seen.client.status.managed_apis):
+        own = []
+    permissions = {id for item in own for id in item.access.user_delegated_permissions | item.access.client_permissions}
+    return {
+        "managedAPIs": sorted(item.api.id for item in own) or None,
+        "managedAPIPermissionIDs": sorted(permissions) or None,
+        "cimdGrantedAPIs": sorted(given) or None,
+    }

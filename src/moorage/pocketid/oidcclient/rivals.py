@@ -1,0 +1,52 @@
+"""Which other resource claims the same client, and which of the two is held back.
+
+Enters: this resource and others as they stand on the wire. Leaves: the rival, and whether it comes first. Pure. The one that has the client
+already comes first, then the older one. Source: spec/pocketid.md 3.15.4; case B74; decisions, Pocket-ID 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from moorage.core.meta import JsonObject, Key, is_terminating, key_of
+from moorage.pocketid.rest_types import nfc
+from moorage.pocketid.selection import same_instance
+
+BY_CLAIM: Final = "pocketid-client-by-claim"
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """Another resource that claims the client; `first`: the client is the other's."""
+
+    key: Key
+    first: bool
+
+
+def claims(obj: JsonObject) -> Iterator[str]:
+    """What a resource claims, for an index: its ids, and its name as long as nothing is made."""
+    spec, known = obj["spec"], (obj.get("status") or {}).get("clientID")
+    yield from (f"id:{id}" for id in {spec.get("clientID"), known} if id)
+    if not spec.get("clientID") and not known:
+        yield f"name:{shown_name(obj)}"
+
+
+def shown_name(obj: JsonObject) -> str:
+    """The declared name, as the server stores it."""
+    return nfc(str(obj["spec"].get("name") or obj["metadata"]["name"]))
+
+
+def rival_of(obj: JsonObject, others: Iterable[JsonObject]) -> Rival | None:
+    """The foremost of those that claim the same; one that is being deleted gives way."""
+    mine = obj["metadata"].get("uid")
+    there = [item for item in others if item["metadata"].get("uid") != mine and not is_terminating(item)]
+    rivals = sorted((item for item in there if same_instance(obj, item)), key=_rank)
+    return Rival(key_of(rivals[0]), _rank(rivals[0]) < _rank(obj)) if rivals else None
+
+
+def _rank(obj: JsonObject) -> tuple[bool, str, str]:
+    meta = obj["metadata"]
+    has = bool((obj.get("status") or {}).get("clientID"))
+    return not has, meta.get("creationTimestamp") or "", meta.get("uid") or ""

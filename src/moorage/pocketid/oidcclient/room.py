@@ -1,0 +1,161 @@
+"""The controller of PocketIDOIDCClient: its doors and what wakes it.
+
+Enters: nothing. Leaves: ROOM. It performs nothing itself. Secrets that people refer to are not watched (decisions, Pocket-ID 4): a declared
+secret or a key set is read again on every pass. Source: spec/pocketid.md 3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from moorage.core.meta import JsonObject, Key, controller_of, key_of
+from moorage.core.outcome import Outcome
+from moorage.kube.resources import SECRETS
+from moorage.pocketid.api.types import KIND as API
+from moorage.pocketid.instance.types import KIND as INSTANCE
+from moorage.pocketid.usergroup.types import KIND as USER_GROUP
+from moorage.runtime.room import Caches, Index, Released, Report, Room, Watch, by_index, owned
+
+from . import metrics
+from .apply import apply
+from .decide import decide
+from .observe import observe
+from .observe_references import BY_LISTED
+from .plans import Plan
+from .report import report
+from .rivals import BY_CLAIM, claims
+from .seen import Seen
+from .types import FINALIZER, KIND
+
+BY_GROUP: Final = "pocketid-client-by-group"
+BY_API: Final = "pocketid-client-by-api"
+
+
+def _own_name(obj: JsonObject) -> str:
+    return str(key_of(obj))
+
+
+def _references(obj: JsonObject, items: Iterable[JsonObject]) -> Iterable[str]:
+    """`namespace/name` of what is referred to, our own namespace unless another is named."""
+    here = obj["metadata"].get("namespace", "")
+    return [f"{item.get('namespace') or here}/{item['name']}" for item in items if item.get("name")]
+
+
+def _listed(group: JsonObject) -> Iterable[str]:
+    return _references(group, group["spec"].get("allowedOIDCClients") or ())
+
+
+def _groups(client: JsonObject) -> Iterable[str]:
+    return _references(client, client["spec"].get("allowedUserGroups") or ())
+
+
+def _apis(client: JsonObject) -> Iterable[str]:
+    return _references(client, [item["apiRef"] for item in client["spec"].get("apiAccess") or ()])
+
+
+_NAMING = by_index(KIND.resource, BY_GROUP, _own_name)
+
+
+def _by_group(group: JsonObject, caches: Caches) -> Iterable[Key]:
+    """Clients that name the group, and those that the group lists."""
+    yield from _NAMING(group, caches)
+    for name in _listed(group):
+        namespace, _, plain = name.partition("/")
+        yield Key(namespace, plain)
+
+
+def _everybody(_instance: JsonObject, caches: Caches) -> Iterable[Key]:
+    """An instance that appears, goes or changes may be the one that a selector meant."""
+    return [key_of(item) for item in caches.list(KIND.resource)]
+
+
+def _instance_changed(old: JsonObject | None, new: JsonObject | None) -> bool:
+    """Not the mark of the last rotation, which clients write themselves, and no repetition of what was said."""
+    return old is None or new is None or _facts(old) != _facts(new)
+
+
+def _facts(instance: JsonObject) -> object:
+    meta, status = instance["metadata"], instance.get("status") or {}
+    said = [(item["type"], item["status"]) for item in status.get("conditions") or ()]
+    return (
+        meta.get("generation"),
+        meta.get("labels"),
+        meta.get("deletionTimestamp"),
+        status.get("version"),
+        status.get("url"),
+        said,
+    )
+
+
+def _reference_changed(old: JsonObject | None, new: JsonObject | None) -> bool:
+    """What clients read of a group or an API: the declaration, the ids, whether it is Ready."""
+    return old is None or new is None or _read(old) != _read(new)
+
+
+def _read(obj: JsonObject) -> object:
+    meta, status = obj["metadata"], obj.get("status") or {}
+    said = [(item["type"], item["status"]) for item in status.get("conditions") or ()]
+    ids = tuple(status.get(name) for name in ("groupID", "apiID", "resource", "permissions", "instance"))
+    return meta.get("generation"), meta.get("deletionTimestamp"), ids, said
+
+
+def _rivals(client: JsonObject, caches: Caches) -> Iterable[Key]:
+    """Others that claim the same client: one that goes frees it."""
+    for claim in claims(client):
+        for item in caches.list(KIND.resource, index=BY_CLAIM, value=claim):
+            if item["metadata"].get("uid") != client["metadata"].get("uid"):
+                yield key_of(item)
+
+
+def _claim_changed(old: JsonObject | None, new: JsonObject | None) -> bool:
+    return old is None or new is None or _claims(old) != _claims(new)
+
+
+def _claims(obj: JsonObject) -> object:
+    return set(claims(obj)), bool(obj["metadata"].get("deletionTimestamp"))
+
+
+def _secret_changed(old: JsonObject | None, new: JsonObject | None) -> bool:
+    """Of our own Secrets only; what they say of themselves matters as much as what they hold."""
+    return controller_of(new or old or {"metadata": {}}) is not None
+
+
+def _decided(seen: Seen) -> Plan | Outcome | Released:
+    """The decision; a client that is let go leaves no numbers behind."""
+    answer = decide(seen)
+    if isinstance(answer, Released):
+        metrics.forget(seen.key)
+    return answer
+
+
+def _reported(seen: Seen, outcome: Outcome) -> Report:
+    """The report, and the same in numbers."""
+    said = report(seen, outcome)
+    metrics.observe(seen, ready=all(item.is_true for item in said.conditions))
+    return said
+
+
+ROOM: Final[Room[Seen, Plan]] = Room(
+    name="pocketidoidcclient",
+    kind=KIND,
+    finalizer=FINALIZER,
+    observe=observe,
+    decide=_decided,
+    apply=apply,
+    report=_reported,
+    watches=(
+        Watch(INSTANCE.resource, _everybody, _instance_changed),
+        Watch(USER_GROUP.resource, _by_group, _reference_changed),
+        Watch(API.resource, by_index(KIND.resource, BY_API, _own_name), _reference_changed),
+        Watch(SECRETS, owned(KIND), _secret_changed),
+        Watch(KIND.resource, _rivals, _claim_changed),
+    ),
+    indices=(
+        Index(KIND.resource, BY_CLAIM, claims),
+        Index(KIND.resource, BY_GROUP, _groups),
+        Index(KIND.resource, BY_API, _apis),
+        Index(USER_GROUP.resource, BY_LISTED, _listed),
+    ),
+    rounds=80,
+)

@@ -1,0 +1,44 @@
+"""The snapshot of a client's secrets: from the resource, its Secrets, and what the server lists.
+
+Enters: a snapshot with the client in it, the server's time. Leaves: Secrets for the secret engine. Pure.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from moorage.pocketid.rest_types import Client
+
+from .render import stored
+from .rotation import anchor_of, due, spacing_of, span_of
+from .secret_steps import Mode, Secrets, mode_of, stores
+from .seen import Seen
+from .types import REGENERATE
+
+
+def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
+    """The snapshot with what is known of the secrets, once the client is known."""
+    resource, declared, mode = seen.client, seen.declared, mode_of(seen.client)
+    found = stored(resource, seen.kept.live, seen.kept.former)
+    spec, status, instance = resource.spec, resource.status, seen.instance
+    version = declared.version if declared is not None else ""
+    secrets = Secrets(
+        mode=mode,
+        held=client.secrets,
+        server_now=server_now,
+        stored=found.value,
+        stores=stores(resource),
+        overlap=span_of(spec.client_secret_overlap),
+        declared=declared.value if declared is not None and not declared.fault else None,
+        changed=version not in (status.client_secret_source_version, seen.pushed_version),
+        asked=seen.annotations.get(REGENERATE) == "true",
+        pending=bool(status.initial_secret_pending) or (seen.created and mode is Mode.KEPT),
+        rotation=due(
+            seen.now,
+            anchor_of(found.history.rotated_at, resource.metadata.creation_timestamp or ""),
+            spec.client_secret_rotation,
+            seen.settings.zone,
+            spacing_of(instance.last_rotated if instance else None, instance.least_spacing if instance else None),
+        ),
+    )
+    return seen.after(secrets=secrets, history=found.history)

@@ -1,0 +1,260 @@
+"""The snapshot of one pass over a client.
+
+Enters: what `observe.py` read, and what `apply.py` was answered. Leaves: frozen values that decide and report look at. It reads nothing
+itself; secrets in it are `SecretText`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from moorage.core.meta import JsonObject, Key
+from moorage.core.secret import SecretText
+from moorage.pocketid.rest_types import CIMD, Access, Client, Grant, ScimProvider
+from moorage.pocketid.rest_version import Feature
+from moorage.pocketid.settings import Settings
+from moorage.runtime.room import Event
+
+from .plans import Part, Plan
+from .render import History
+from .secret_steps import Secrets
+from .types import PocketIDOIDCClient
+
+if TYPE_CHECKING:
+    from moorage.pocketid.reach import Facts
+    from moorage.pocketid.rest import PocketID
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A look that failed; it is not a fact. `after`: seconds to wait, None for the queue's own back-off."""
+
+    message: str
+    after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The server has no such client. `lost`: it had, and somebody else deleted it."""
+
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous:
+    """Several clients have the name; none is taken."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The client on the server. `fresh`: read in this pass, not from the shared list; `dirty`: written since it was read."""
+
+    client: Client
+    fresh: bool = False
+    dirty: bool = False
+
+
+Lookup: TypeAlias = Found | Absent | Ambiguous | Unknown | None
+"""None: the server was not asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something declared that cannot be used now. `reason`: of Ready."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Groups that may use the client, resolved at the server.
+
+    Args:
+        ids: sorted, without duplicates.
+        faults: references of the client itself that lead nowhere now.
+        pending: groups that list the client and are not on the server yet.
+        lists_us: there is a PocketIDUserGroup that lists the client and stays.
+    """
+
+    ids: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    pending: tuple[str, ...] = ()
+    lists_us: tuple[str, ...] = ()
+
+    @property
+    def restricted(self) -> bool | None:
+        """Whether only they may use it; None when that cannot be told, and then nothing is changed."""
+        if self.faults:
+            return None
+        if self.ids:
+            return True
+        return None if self.pending else False
+
+
+@dataclass(frozen=True, slots=True)
+class ApiNeed:
+    """One entry of `apiAccess`, resolved. `audience` and `scopes` go into the Secret."""
+
+    name: str
+    api_id: str
+    audience: str
+    access: Access
+    scopes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Apis:
+    """What is declared and what is granted. `grants` None: not asked."""
+
+    needs: tuple[ApiNeed, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    grants: tuple[Grant, ...] | Unknown | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scim:
+    """The SCIM provider. `asked`: the server was asked for it. `token` is what is declared."""
+
+    asked: bool = False
+    provider: ScimProvider | None = None
+    token: SecretText = SecretText("")  # noqa: RUF009 - immutable
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The declared secret: its value and revision, or why it cannot be used."""
+
+    value: SecretText | None
+    version: str
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Secrets of Kubernetes that matter: the one that is wanted, and the one of before a rename. `foreign`: the wanted name is somebody else's."""
+
+    live: JsonObject | None = field(default=None, repr=False)
+    former: JsonObject | None = field(default=None, repr=False)
+    foreign: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A plan that was refused or not answered. `after`: seconds until it makes sense again, None for the queue's back-off."""
+
+    message: str
+    after: float | None = None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One pass.
+
+    Args:
+        instance: the selected instance; None when `instance_fault` says why there is none.
+        left: the instance that the client was bound to before, as long as it is there; `moved`: it was bound to another one.
+        api_fault: why there is no API client.
+        rival: another resource that claims the same client; `held_back`: it is the other's.
+        claimed: clients that other resources have, id to resource.
+        identities: federated identities with their keys read, as the server takes them, or why not.
+        adopted: the client was found, not made, in this pass; `created`: it was made in this pass.
+        done: plans performed in this pass.
+        lacks: features that the server turned out not to have.
+        remote, elsewhere: the REST clients, for `apply` only.
+    """
+
+    client: PocketIDOIDCClient
+    settings: Settings
+    now: datetime
+    instance: Facts | None = None
+    instance_fault: str = ""
+    left: Facts | None = None
+    api_fault: str = ""
+    moved: bool = False
+    rival: str = ""
+    held_back: bool = False
+    claimed: Mapping[str, str] = field(default_factory=dict)
+    look: Lookup = None
+    groups: Groups = Groups()
+    identities: tuple[JsonObject, ...] | Fault = ()
+    apis: Apis = Apis()
+    scim: Scim = Scim()
+    declared: Declared | None = None
+    kept: Kept = Kept()
+    secrets: Secrets | None = None
+    history: History = History()  # noqa: RUF009 - frozen
+    audiences: Mapping[Key, str] = field(default_factory=dict)
+    refused_logos: frozenset[str] = frozenset()
+    lacks: frozenset[Feature] = frozenset()
+    created: bool = False
+    adopted: bool = False
+    refreshing: bool = False
+    gone: bool = False
+    applied_logos: Mapping[str, str | None] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    pushed_version: str = ""
+    instance_rotated: datetime | None = None
+    done: tuple[Plan, ...] = ()
+    failures: Mapping[Part, Failure] = field(default_factory=dict)
+    happened: tuple[Event, ...] = ()
+    remote: PocketID | None = field(default=None, repr=False, compare=False)
+    elsewhere: PocketID | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def key(self) -> Key:
+        """Key of the resource."""
+        return self.client.key
+
+    @property
+    def found(self) -> Client | None:
+        """The client on the server, None when it is not there or was not looked at."""
+        return self.look.client if isinstance(self.look, Found) else None
+
+    @property
+    def terminating(self) -> bool:
+        """Whether deletion was requested."""
+        return bool(self.client.metadata.deletion_timestamp)
+
+    @property
+    def is_document(self) -> bool:
+        """Whether a metadata document defines the client."""
+        return self.client.spec.is_document or (self.found is not None and self.found.client_type == CIMD)
+
+    @property
+    def known_id(self) -> str | None:
+        """The recorded id, as long as it says something about the selected instance."""
+        return None if self.moved else self.client.status.client_id
+
+    @property
+    def shown_name(self) -> str:
+        """The declared name."""
+        return self.client.spec.name or self.client.metadata.name
+
+    def applied(self, side: str) -> str | None:
+        """The URL of the logo that was applied last."""
+        if side in self.applied_logos:
+            return self.applied_logos[side]
+        status = self.client.status
+        return status.logo_url if side == "light" else status.dark_logo_url
+
+    def after(self, **changes: Any) -> Seen:
+        """The snapshot with an answer in it."""
+        return replace(self, **changes)
+
+    def tells(self, *events: Event) -> Seen:
+        """The snapshot with what happened."""
+        return replace(self, happened=(*self.happened, *events))
+
+    def with_client(self, client: Client, *, fresh: bool = True, dirty: bool = False) -> Seen:
+        """The snapshot with the client as the server answered; its secrets follow."""
+        secrets = self.secrets
+        if secrets is not None:
+            secrets = replace(secrets, held=client.secrets)
+        return replace(self, look=Found(client, fresh, dirty), secrets=secrets)

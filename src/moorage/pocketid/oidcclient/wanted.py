@@ -1,0 +1,108 @@
+"""The client as it is declared, in the server's own words, and what of it differs from what the server has.
+
+Enters: a snapshot. Leaves: members of the write DTO, the body of a create, the body of an update (the server's own object with what is
+declared in it). Pure. Callback lists that are not declared are the server's; members of a metadata document are never touched.
+Source: spec/pocketid.md 3.6, 3.8, 3.15, 4.2, 4.12; decisions, Pocket-ID 1 and 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from moorage.core.meta import JsonObject
+from moorage.pocketid.rest_types import Client, nfc
+from moorage.pocketid.rest_version import Feature, Support
+
+from .identities import same_identities
+from .seen import Fault, Seen
+
+_EMPTY: Final[Mapping[str, Any]] = {
+    "description": "",
+    "callbackURLs": [],
+    "logoutCallbackURLs": [],
+    "backchannelLogoutURL": "",
+    "launchURL": None,
+}
+"""What an absent member means."""
+
+
+def members(seen: Seen) -> JsonObject:
+    """The members of a write that are managed, by their JSON names; a client of a metadata document has fewer."""
+    spec = seen.client.spec
+    shared: JsonObject = {
+        "description": nfc(spec.description or ""),
+        "launchURL": spec.launch_url,
+        "requiresReauthentication": spec.requires_reauthentication,
+        "requiresPushedAuthorizationRequests": spec.requires_pushed_authorization_requests,
+        "skipConsent": spec.skip_consent,
+        "accessTokenDurationMinutes": spec.access_token_duration_minutes,
+        "refreshTokenDurationMinutes": spec.refresh_token_duration_minutes,
+    }
+    if seen.groups.restricted is not None:
+        shared["isGroupRestricted"] = seen.groups.restricted
+    if seen.is_document:
+        return shared
+    return shared | _own(seen)
+
+
+def _own(seen: Seen) -> JsonObject:
+    """What a client has that no document defines."""
+    spec = seen.client.spec
+    own: JsonObject = {
+        "name": nfc(seen.shown_name),
+        "isPublic": spec.is_public,
+        "pkceEnabled": spec.is_public or spec.pkce_enabled,
+    }
+    if spec.callback_urls is not None:
+        own["callbackURLs"] = list(spec.callback_urls)
+    if spec.logout_callback_urls is not None:
+        own["logoutCallbackURLs"] = list(spec.logout_callback_urls)
+    if supports(seen, Feature.BACKCHANNEL_LOGOUT):
+        own["backchannelLogoutURL"] = spec.backchannel_logout_url or ""
+    if not isinstance(seen.identities, Fault):
+        own["credentials"] = {"federatedIdentities": [dict(item) for item in seen.identities]}
+    return own
+
+
+def supports(seen: Seen, feature: Feature) -> bool:
+    """Whether it is worth sending: the version has it, or does not tell and nothing was dropped so far."""
+    version = seen.instance.version if seen.instance else None
+    if feature in seen.lacks:
+        return False
+    return version is None or version.supports(feature) is not Support.NO
+
+
+def create_body(seen: Seen) -> JsonObject:
+    """A create: everything that is declared; without a logo, since the server commits before it downloads one.
+
+    A group that is still to come closes the client to everybody until it is there.
+    """
+    body = {"callbackURLs": [], "logoutCallbackURLs": [], **members(seen)}
+    if seen.groups.restricted is None:
+        body["isGroupRestricted"] = True
+    return body | ({"id": seen.client.spec.client_id} if seen.client.spec.client_id else {})
+
+
+def differing(seen: Seen, client: Client) -> tuple[str, ...]:
+    """Names of managed members that the server has otherwise."""
+    return tuple(name for name, value in members(seen).items() if not _same(name, value, client))
+
+
+def update_body(seen: Seen, client: Client) -> JsonObject:
+    """The server's own object with what is declared in it; identities go into the credentials that are there."""
+    managed = members(seen)
+    credentials = managed.pop("credentials", None)
+    body = client.body(managed)
+    if credentials is not None:
+        body["credentials"] = {**(body.get("credentials") or {}), **credentials}
+    return body
+
+
+def _same(name: str, value: Any, client: Client) -> bool:
+    if name == "credentials":
+        return same_identities(value["federatedIdentities"], client.federated_identities)
+    there = client.raw.get(name, _EMPTY.get(name))
+    if there is None:
+        there = _EMPTY.get(name)
+    return bool(there == value)

@@ -1,0 +1,251 @@
+"""A namespace on the embedded API server, a fake Pocket-ID over real HTTP, an instance that attaches it.
+
+Enters: a folder. Leaves: a Scene. The rooms of the instance and of clients are walked; groups and APIs are made by hand, so that these tests
+see the client's controller alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+from tests.crashpoints import cached_world, passes
+from tests.fakes.pocketid import Fake, serving
+from tests.fakes.pocketid.model import Api, Group, Permission
+
+from moorage.apiserver.server import Server
+from moorage.core.meta import JsonObject, Key
+from moorage.core.outcome import Outcome
+from moorage.kube.client import Client
+from moorage.kube.config import load_kubeconfig
+from moorage.kube.errors import AlreadyExists, NotFound
+from moorage.kube.resources import CRDS, NAMESPACES, SECRETS
+from moorage.pocketid.api.types import KIND as API
+from moorage.pocketid.instance.room import ROOM as INSTANCE_ROOM
+from moorage.pocketid.instance.types import KIND as INSTANCE
+from moorage.pocketid.oidcclient.room import ROOM
+from moorage.pocketid.oidcclient.types import KIND
+from moorage.pocketid.usergroup.types import KIND as USER_GROUP
+from moorage.runtime.room import Event
+from moorage.runtime.world import World
+
+NAMESPACE = "apps"
+KEY = Key(NAMESPACE, "wiki")
+INSTANCE_KEY = Key(NAMESPACE, "pocketid")
+SECRET = "wiki-oidc-credentials"
+KINDS = (INSTANCE, USER_GROUP, API, KIND)
+CALLBACK = "https://wiki.example.org/cb"
+
+
+@dataclass
+class Scene:
+    """One API server, one fake Pocket-ID."""
+
+    client: Client
+    fake: Fake
+    url: str
+    told: list[Event] = field(default_factory=list)
+
+    @contextlib.asynccontextmanager
+    async def world(self, fence: Any = None) -> AsyncIterator[World]:
+        """What a process that just started sees."""
+        async with cached_world(self.client, [INSTANCE_ROOM, ROOM], fence or (lambda: None)) as world:
+            yield world
+
+    async def settle(self, key: Key = KEY) -> Outcome:
+        """What a process that just started makes of the client."""
+        async with self.world() as world:
+            return await passes(ROOM, world, key, told=self.told)
+
+    async def attach(self, key: Key = INSTANCE_KEY) -> Outcome:
+        """What a process that just started makes of the instance."""
+        async with self.world() as world:
+            return await passes(INSTANCE_ROOM, world, key)
+
+    # --- a person's part
+
+    async def make(self, name: str = KEY.name, **spec: Any) -> JsonObject:
+        """Apply a client."""
+        return await self.client.create(KIND.resource, resource(KIND, name, {"callbackUrls": [CALLBACK], **spec}))
+
+    async def edit(self, name: str = KEY.name, **spec: Any) -> None:
+        """Change fields of the spec; lists are replaced, None takes a field away."""
+        await self.client.patch(KIND.resource, Key(NAMESPACE, name), {"spec": spec})
+
+    async def annotate(self, **notes: str) -> None:
+        """Annotations below pocketid.internal."""
+        found = {f"pocketid.internal/{name.replace('_', '-')}": text for name, text in notes.items()}
+        await self.client.patch(KIND.resource, KEY, {"metadata": {"annotations": found}})
+
+    async def secret(self, name: str, **data: str) -> JsonObject:
+        """Create or replace a Secret of a person."""
+        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": NAMESPACE}}
+        try:
+            return await self.client.create(SECRETS, {**body, "data": encoded})
+        except AlreadyExists:
+            return await self.client.patch(SECRETS, Key(NAMESPACE, name), {"data": encoded})
+
+    async def instance(self, name: str = INSTANCE_KEY.name, url: str = "", **spec: Any) -> None:
+        """Apply an instance for the fake."""
+        ref = {"name": "pocketid-key", "key": "token"}
+        wanted = {"external": {"url": url or self.url, "apiKeySecretRef": ref}, **spec}
+        await self.client.create(INSTANCE.resource, resource(INSTANCE, name, wanted))
+
+    async def group(self, name: str, *, clients: tuple[str, ...] = (), made: bool = True, ready: bool = True) -> str:
+        """A PocketIDUserGroup as its controller leaves it; the id at the server."""
+        listed = [{"name": item} for item in clients]
+        await self.client.create(
+            USER_GROUP.resource, resource(USER_GROUP, name, {"allowedOIDCClients": listed} if listed else {})
+        )
+        if not made:
+            return ""
+        id = self.server_group(name)
+        await self._status(USER_GROUP, name, {"groupID": id}, ready=ready)
+        return id
+
+    def server_group(self, name: str) -> str:
+        """A group at the server, made by hand."""
+        found = Group(name, name, self.fake.clock.now())
+        self.fake.store.groups[found.id] = found
+        return found.id
+
+    async def api(self, name: str, audience: str, *permissions: str, ready: bool = True) -> str:
+        """A PocketIDAPI as its controller leaves it; the id at the server."""
+        made = Api(name, audience, self.fake.clock.now(), [Permission(key, key, "") for key in permissions])
+        self.fake.store.apis[made.id] = made
+        await self.client.create(API.resource, resource(API, name, {"resource": audience}))
+        listed = [{"id": item.id, "key": item.key, "name": item.name} for item in made.permissions]
+        await self._status(API, name, {"apiID": made.id, "resource": audience, "permissions": listed}, ready=ready)
+        return made.id
+
+    async def _status(self, kind: Any, name: str, status: JsonObject, *, ready: bool) -> None:
+        said = {"type": "Ready", "status": "True" if ready else "False", "reason": "x", "message": ""}
+        whole = {**status, "conditions": [{**said, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+        await self.client.patch(kind.resource, Key(NAMESPACE, name), {"status": whole}, subresource="status")
+
+    # --- what is there
+
+    async def stored(self, name: str = KEY.name) -> JsonObject | None:
+        """The client as the API server has it, None when it is gone."""
+        try:
+            return await self.client.get(KIND.resource, Key(NAMESPACE, name))
+        except NotFound:
+            return None
+
+    async def status(self, name: str = KEY.name) -> JsonObject:
+        """Its status."""
+        found = await self.stored(name)
+        return (found or {}).get("status") or {}
+
+    async def ready(self, name: str = KEY.name) -> tuple[str, str]:
+        """`Status/Reason` and message of Ready."""
+        (said,) = (await self.status(name)).get("conditions") or [{"status": "", "reason": "", "message": ""}]
+        return f"{said['status']}/{said['reason']}", said["message"]
+
+    async def credentials(self, name: str = SECRET) -> dict[str, str]:
+        """The data of a credentials Secret; {} when there is none."""
+        try:
+            found = await self.client.get(SECRETS, Key(NAMESPACE, name))
+        except NotFound:
+            return {}
+        return {key: base64.b64decode(text).decode() for key, text in (found.get("data") or {}).items()}
+
+    async def annotations(self, name: str = SECRET) -> dict[str, str]:
+        """Annotations of a Secret."""
+        found = await self.client.get(SECRETS, Key(NAMESPACE, name))
+        return found["metadata"].get("annotations") or {}
+
+    def server(self, id: str | None = None) -> Any:
+        """The client at the server: the only one, unless an id is given."""
+        if id is not None:
+            return self.fake.store.clients[id]
+        (only,) = self.fake.store.clients.values()
+        return only
+
+    async def login(self, id: str, secret: str) -> int:
+        """The HTTP status that the token endpoint gives to client_credentials."""
+        pair = f"{quote(id, safe='')}:{quote(secret, safe='')}"
+        headers = {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+        async with aiohttp.ClientSession() as http:
+            form = {"grant_type": "client_credentials"}
+            async with http.post(f"{self.url}/api/oidc/token", data=form, headers=headers) as answer:
+                return answer.status
+
+    async def proven(self, name: str = SECRET) -> str:
+        """The stored secret, once the token endpoint has taken it."""
+        found = await self.credentials(name)
+        assert await self.login(found["client_id"], found["client_secret"]) == 200
+        return found["client_secret"]
+
+    def writes(self) -> list[str]:
+        """`METHOD path` of every write at the server, without its prefix."""
+        return [f"{item.method} {item.path.removeprefix('/api/')}" for item in self.fake.journal.writes()]
+
+
+def resource(kind: Any, name: str, spec: JsonObject) -> JsonObject:
+    """An object of one of our kinds."""
+    meta = {"name": name, "namespace": NAMESPACE}
+    return {"apiVersion": kind.resource.api_version, "kind": kind.kind, "metadata": meta, "spec": spec}
+
+
+@contextlib.asynccontextmanager
+async def scene(folder: Path, fake: Fake | None = None) -> AsyncIterator[Scene]:
+    """A fresh scene whose instance is Ready."""
+    server = Server(folder / "data")
+    await server.start()
+    try:
+        server.kubeconfig(folder / "kubeconfig")
+        found = fake or Fake()
+        async with Client(load_kubeconfig(folder / "kubeconfig")) as client, serving(found) as url:
+            made = Scene(client, found, url)
+            for kind in KINDS:
+                await client.create(CRDS, kind.crd())
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+            await client.create(NAMESPACES, body)
+            await made.secret("pocketid-key", token=found.api_key)
+            await _until_served(client)
+            await made.instance()
+            await made.attach()
+            found.journal.clear()
+            yield made
+    finally:
+        await server.stop()
+
+
+async def _until_served(client: Client) -> None:
+    """CRDs are served a moment after they are made."""
+    async with asyncio.timeout(30):
+        for kind in KINDS:
+            while True:
+                try:
+                    await client.list(kind.resource)
+                    break
+                except NotFound:
+                    await asyncio.sleep(0.01)
+
+
+async def until(check: Callable[[], Any]) -> None:
+    """Wait for the cache; a bound against hanging, not a measure."""
+    async with asyncio.timeout(30):
+        while not check():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+async def fresh(here: Scene, world: World) -> None:
+    """Wait until the cache holds what the server holds."""
+    for rt in (*(kind.resource for kind in KINDS), SECRETS):
+        listing = await here.client.list(rt)
+        wanted = {(i["metadata"]["name"], i["metadata"]["resourceVersion"]) for i in listing.items}
+        await until(
+            lambda rt=rt, wanted=wanted: (
+                wanted == {(i["metadata"]["name"], i["metadata"]["resourceVersion"]) for i in world.cache.list(rt)}
+            )
+        )
