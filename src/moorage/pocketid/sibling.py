@@ -7,7 +7,7 @@ Source: spec/pocketid.md 2.2 to 2.4, 3.3, 3.13 to 3.15; contracts of issue 5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeAlias, TypeVar
@@ -206,6 +206,16 @@ def nobody_else_has_it(seen: Sibling[Any, Any]) -> Answer:
 BEFORE: Final[tuple[Rule, ...]] = (
     instance_is_selected, instance_is_ready, server_can_be_asked, look_worked, nobody_else_has_it,
 )  # fmt: skip
+
+
+def within_limits(limits: Callable[[Any], Iterable[str]]) -> Rule:
+    """The rule that nothing is sent which only the server refuses; its limit is named (decisions, Admission 4)."""
+
+    def it_fits(seen: Sibling[Any, Any]) -> Answer:
+        found = "; ".join(limits(seen.resource))
+        return Waiting("ReconcileError", found, after=REFUSED_POLL) if found else None
+
+    return it_fits
 
 
 def bound_first(*forget: str) -> Rule:

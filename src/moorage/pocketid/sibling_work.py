@@ -10,18 +10,20 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
-from moorage.core.meta import JsonObject, Key, key_of
-from moorage.runtime.room import Caches, Index, Watch
+from moorage.core.meta import JsonObject, Key, is_terminating, key_of
+from moorage.core.outcome import Outcome
+from moorage.runtime.room import Caches, Event, Index, Report, Watch
 from moorage.runtime.world import World
 from moorage.schema.kind import Kind
 
+from . import metrics
 from .instance.types import KIND as INSTANCE
 from .listings import Identified, Listing
 from .oidcclient.types import KIND as CLIENT
 from .reach import Facts, NotReachable, facts_of, reach
 from .references import BoundInstance
 from .rest import Forbidden, NotFound, PocketIDError, RateLimited, ServerFailed, Unauthorized, Unreachable
-from .selection import NotSelected, bound_instance, is_bound, select
+from .selection import NotSelected, bound_instance, select
 from .sibling import REFUSED_POLL, Bond, Mark, Record, Sibling, Trouble
 
 LEAST_WAIT: Final = 5.0
@@ -118,22 +120,61 @@ def _noted(search: Search[T], item: T) -> T:
     return item
 
 
-def rival_of(world: World, kind: Kind[Any], resource: Any, field: str, id: str) -> str:
-    """Why a counterpart is not ours: another resource of the kind has it in its status, and is older; "" when none does."""
-    bound = resource.status.instance
+@dataclass(frozen=True, slots=True)
+class Noun:
+    """How a kind's counterpart is called: in sentences, in event reasons, and where the status keeps its id."""
+
+    word: str
+    reason: str
+    field: str
+
+
+def remembered(seen: Seen, id: str | None, noun: Noun) -> Seen:
+    """The snapshot with the id that the status knows; after a move it is an id of the old instance, which is told."""
+    left = seen.bond.left
+    if left is None:
+        return replace(seen, known=id)
+    if id is None:
+        return seen
+    stays = f"{noun.word} {id} stays at PocketIDInstance {left.namespace}/{left.name}"
+    return replace(seen, happened=(*seen.happened, Event("Normal", "LeftBehind", stays)))
+
+
+def recognised(world: World, kind: Kind[Any], seen: Seen, noun: Noun) -> Seen:
+    """The snapshot with what there is to say of a counterpart that was found or lost: gone, somebody else's, or adopted just now."""
+    if seen.look is not None:
+        return seen
+    if seen.lost:
+        metrics.EXTERNAL_DELETIONS.labels(kind.kind).inc()
+        event = Event(
+            "Warning", "DeletedElsewhere", f"{noun.word} {seen.known} is gone from Pocket-ID; it is made again"
+        )
+        seen = replace(seen, known=None, happened=(*seen.happened, event))
+    if seen.found is None:
+        return seen
+    if rival := _rival(world, kind, seen, noun):
+        return replace(seen, rival=rival)
+    if seen.known is not None:
+        return seen
+    metrics.operated(kind.kind, "adopted")
+    event = Event("Normal", f"{noun.reason}Adopted", f"adopted {noun.word} {seen.found.name!r} (id {seen.found.id})")
+    return replace(seen, happened=(*seen.happened, event))
+
+
+def _rival(world: World, kind: Kind[Any], seen: Sibling[Any, Any], noun: Noun) -> str:
+    """Why a counterpart is not ours: another resource of the kind has it in its status, and had it first; "" when none does."""
+    resource, bond, id = seen.resource, seen.bond.instance, seen.found.id if seen.found else None
+    here = None if bond is None else (bond.namespace, bond.name)
     for other in world.cache.list(kind.resource):
-        status, meta = other.get("status") or {}, other["metadata"]
-        if key_of(other) == resource.key or meta.get("deletionTimestamp") or status.get(field) != id:
-            continue
+        status = other.get("status") or {}
         where = status.get("instance") or {}
-        if bound is not None and (where.get("namespace"), where.get("name")) != (bound.namespace, bound.name):
+        if key_of(other) == resource.key or is_terminating(other) or status.get(noun.field) != id:
             continue
-        if getattr(resource.status, _ATTRIBUTES[field]) != id or _age(other) < _age_of(resource):
+        if (where.get("namespace"), where.get("name")) != here:
+            continue
+        if seen.known != id or _age(other) < _age_of(resource):
             return f"{kind.kind} {key_of(other)} has it already; name another one here, or delete one of the two"
     return ""
-
-
-_ATTRIBUTES: Final = {"groupID": "group_id", "apiID": "api_id", "userID": "user_id"}
 
 
 def _age(obj: JsonObject) -> tuple[str, str]:
@@ -147,7 +188,7 @@ def _age_of(resource: Any) -> tuple[str, str]:
 def clients_naming(world: World, index: str, key: Key) -> tuple[str, ...]:
     """PocketIDOIDCClients that stand in an index under a key; those on their way out hold nothing."""
     found = world.cache.list(CLIENT.resource, index=index, value=str(key))
-    return tuple(sorted(str(key_of(item)) for item in found if not item["metadata"].get("deletionTimestamp")))
+    return tuple(sorted(str(key_of(item)) for item in found if not is_terminating(item)))
 
 
 # --- apply
@@ -177,6 +218,20 @@ async def _patched(world: World, kind: Kind[Any], seen: Seen, patch: JsonObject,
     meta = {"resourceVersion": seen.resource.metadata.resource_version, **patch.get("metadata", {})}
     stored = await world.patch(kind.resource, seen.resource.key, {**patch, "metadata": meta}, subresource=subresource)
     return replace(seen, resource=kind.parse(stored))
+
+
+# --- report
+
+
+def counted(kind: Kind[Any], report: Callable[[Any, Outcome], Report]) -> Callable[[Any, Outcome], Report]:
+    """The report, and the same in numbers."""
+
+    def reported(seen: Sibling[Any, Any], outcome: Outcome) -> Report:
+        made = report(seen, outcome)
+        metrics.ready(kind.kind, seen.resource.key, all(item.is_true for item in made.conditions))
+        return made
+
+    return reported
 
 
 # --- waking
@@ -225,9 +280,3 @@ def named_keys(index: Index) -> Callable[[JsonObject, Caches], Iterable[Key]]:
 def own_key(obj: JsonObject) -> str:
     """How an object stands in `names_index`."""
     return str(key_of(obj))
-
-
-__all__ = [
-    "Search", "bond_of", "clients_naming", "find", "instance_watch", "is_bound", "look_again", "named_keys", "names_index", "own_key",
-    "perform", "rival_of", "trouble_of",
-]  # fmt: skip

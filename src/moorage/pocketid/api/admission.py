@@ -51,6 +51,14 @@ def audience(api: PocketIDAPI, _review: Review) -> Iterator[Finding]:
 
 def server_limits(api: PocketIDAPI, _review: Review) -> Iterator[Finding]:
     """What only the server refuses is told at once and fails in the pass (decisions, Admission 4)."""
+    yield from limits(api)
+    for index, item in enumerate(api.spec.permissions or ()):
+        if item.cimd_access and not api.spec.cimd_access:
+            yield f"spec.permissions[{index}].cimdAccess: has no effect while spec.cimdAccess is not true"
+
+
+def limits(api: PocketIDAPI) -> Iterator[str]:
+    """What Pocket-ID will refuse of names, keys and descriptions, a sentence each; of a pass it is the error."""
     spec = api.spec
     name = spec.name or api.metadata.name
     path = "spec.name" if spec.name else "metadata.name"
@@ -61,8 +69,6 @@ def server_limits(api: PocketIDAPI, _review: Review) -> Iterator[Finding]:
         yield from limit(f"spec.permissions[{index}].key", item.key, KEY_LIMIT)
         yield from limit(f"spec.permissions[{index}].name", item.name, PERMISSION_NAME_LIMIT)
         yield from limit(f"spec.permissions[{index}].description", item.description, DESCRIPTION_LIMIT)
-        if item.cimd_access and not spec.cimd_access:
-            yield f"spec.permissions[{index}].cimdAccess: has no effect while spec.cimdAccess is not true"
 
 
 def selector(api: PocketIDAPI, _review: Review) -> Iterator[Finding]:

@@ -33,6 +33,11 @@ def validate(review: Review) -> Verdict:
 
 def server_limits(group: PocketIDUserGroup, _review: Review) -> Iterator[Finding]:
     """Names that are derived keep Pocket-ID's bounds, too."""
+    yield from limits(group)
+
+
+def limits(group: PocketIDUserGroup) -> Iterator[str]:
+    """What Pocket-ID will refuse of the names, a sentence each; of a pass it is the error."""
     name = group.spec.name or group.metadata.name
     if len(name) < 2:
         yield "metadata.name: Pocket-ID wants names of at least 2 characters: set spec.name"

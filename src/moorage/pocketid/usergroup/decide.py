@@ -23,9 +23,11 @@ from moorage.pocketid.sibling import (
     nothing_is_left_there,
     retained,
     server_can_be_asked,
+    within_limits,
 )
 from moorage.runtime.room import Event, Released
 
+from .admission import limits
 from .seen import Create, Delete, Plan, Rename, Seen, SetClaims, SetMembers
 from .types import CLIENT_FINALIZER
 
@@ -115,7 +117,7 @@ def _wanted(seen: Seen) -> frozenset[str]:
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    *BEFORE, bound_first("groupID", "managedUserIDs"), marked(CLIENT_FINALIZER), group_exists, names_are_current, claims_are_exact,
+    *BEFORE, within_limits(limits), bound_first("groupID", "managedUserIDs"), marked(CLIENT_FINALIZER), group_exists, names_are_current, claims_are_exact,
     members_are_written_down, members_are_there, directory_agrees, users_are_found,
 )  # fmt: skip
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from moorage.core.meta import Key
 from moorage.core.outcome import Outcome
@@ -18,23 +19,26 @@ from moorage.pocketid.rest import Group, NotFound, PocketID, PocketIDError, User
 from moorage.pocketid.settings import settings
 from moorage.pocketid.sibling import Record, key_in
 from moorage.pocketid.sibling_work import (
+    Noun,
     Search,
     bond_of,
     clients_naming,
     find,
     look_again,
-    rival_of,
+    recognised,
+    remembered,
     trouble_of,
 )
 from moorage.pocketid.user.types import KIND as USER
-from moorage.runtime.room import Event, Released
+from moorage.runtime.room import Released
 from moorage.runtime.world import World
 
 from .decide import decide
 from .seen import Seen
 from .types import KIND
 
-BY_NAMED_GROUP = "pocketid-client-by-named-group"
+BY_NAMED_GROUP: Final = "pocketid-client-by-named-group"
+NOUN: Final = Noun("group", "Group", "groupID")
 
 
 async def observe(world: World, key: Key) -> Seen | None:
@@ -46,11 +50,7 @@ async def observe(world: World, key: Key) -> Seen | None:
     group = KIND.parse(obj)
     bond = bond_of(world, group)
     seen = Seen(group, bond, settings().resync, referring=clients_naming(world, BY_NAMED_GROUP, key))
-    if bond.left is None:
-        seen = replace(seen, known=group.status.group_id)
-    elif group.status.group_id:
-        left = f"group {group.status.group_id} stays at PocketIDInstance {bond.left.namespace}/{bond.left.name}"
-        seen = replace(seen, happened=(Event("Normal", "LeftBehind", left),))
+    seen = remembered(seen, group.status.group_id, NOUN)
     if bond.client is None or not bond.ready or group.metadata.deletion_timestamp:
         return seen
     return await _asked(world, _with_clients(world, seen), bond.client)
@@ -61,28 +61,12 @@ async def _asked(world: World, seen: Seen, client: PocketID) -> Seen:
     search: Search[Group] = Search(
         lists.groups, client.list_user_groups, client.get_user_group, lambda group: nfc(group.name) == seen.name
     )
-    seen = await find(world, seen, search)
-    if seen.lost:
-        metrics.EXTERNAL_DELETIONS.labels(KIND.kind).inc()
-        event = Event("Warning", "DeletedElsewhere", f"group {seen.known} is gone from Pocket-ID; it is made again")
-        seen = replace(seen, known=None, happened=(*seen.happened, event))
-    if seen.look is None and seen.found is not None:
-        rival = rival_of(world, KIND, seen.resource, "groupID", seen.found.id)
-        seen = replace(seen, rival=rival) if rival else _adopted(seen, seen.found)
+    seen = recognised(world, KIND, await find(world, seen, search), NOUN)
     if seen.look is None and seen.resource.spec.users is not None:
         seen = await _with_members(world, seen, client)
     if _needs_more(seen):
         seen = await look_again(seen, search)
     return seen
-
-
-def _adopted(seen: Seen, group: Group) -> Seen:
-    """A group that was there before this resource knew of it is told of once: the status remembers its id."""
-    if seen.known is not None:
-        return seen
-    metrics.operated(KIND.kind, "adopted")
-    event = Event("Normal", "GroupAdopted", f"adopted group {group.name!r} (id {group.id})")
-    return replace(seen, happened=(*seen.happened, event))
 
 
 def _needs_more(seen: Seen) -> bool:

@@ -10,13 +10,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from moorage.core.meta import JsonObject, Key
-from moorage.core.outcome import Outcome
 from moorage.kube.resources import SECRETS
-from moorage.pocketid import metrics
 from moorage.pocketid.oidcclient.types import KIND as CLIENT
-from moorage.pocketid.sibling_work import instance_watch, named_keys, names_index, own_key
+from moorage.pocketid.sibling_work import counted, instance_watch, named_keys, names_index, own_key
 from moorage.pocketid.user.types import KIND as USER
-from moorage.runtime.room import Caches, Report, Room, Watch, by_index, nobody
+from moorage.runtime.room import Caches, Room, Watch, by_index, nobody
 
 from .apply import apply
 from .decide import decide
@@ -50,13 +48,6 @@ def _of_client(client: JsonObject, caches: Caches) -> Iterable[Key]:
     return {*_NAMED_BY(client, caches), *_LISTED_BY(client, caches)}
 
 
-def _reported(seen: Seen, outcome: Outcome) -> Report:
-    """The report, and the same in numbers."""
-    made = report(seen, outcome)
-    metrics.ready(KIND.kind, seen.resource.key, all(item.is_true for item in made.conditions))
-    return made
-
-
 ROOM: Final[Room[Seen, Plan]] = Room(
     name="pocketidusergroup",
     kind=KIND,
@@ -64,7 +55,7 @@ ROOM: Final[Room[Seen, Plan]] = Room(
     observe=observe,
     decide=decide,
     apply=apply,
-    report=_reported,
+    report=counted(KIND, report),
     watches=(
         instance_watch(KIND),
         Watch(CLIENT.resource, _of_client),
