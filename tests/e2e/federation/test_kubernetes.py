@@ -1,4 +1,4 @@
-"""The operator on a real kube-apiserver, two replicas of it: an OpenID Connect and a SAML provider are attached, used and detached."""
+"""The operator on a real kube-apiserver, two replicas of it: an OpenID Connect and a SAML provider are attached, used and detached, SAML first."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ async def test_providers_are_attached_used_and_detached(running: Federated, on: 
             assert await site.scoped(token, name) == ["member", "reader"]
         found = await site.bearer(site.idp.token(ACME, "alice", "cli"))
         assert (found.status, found.user) == (201, "alice")
-        await running.detach(on, ACME, CORP)
+        await running.detach(on, CORP)
+        assert (await site.bearer(site.idp.token(ACME, "alice", "cli"))).status == 201
+        await running.detach(on, ACME)
         await on.until(KEYSTONE, "keystone", holds("IdentityBackendsReady", reason="IdentityBackendsNotRequired"))
     assert not attacker.bad
     live = await on.client.get(resources.DEPLOYMENTS, on.key("keystone"))
