@@ -6,7 +6,8 @@ Five fields as cron has them (minute 0-59, hour 0-23, day 1-31, month 1-12 or JA
 day and weekday both restricted: either is enough), the descriptors `@yearly @annually @monthly @weekly @daily @midnight @hourly`, `@every`
 with a duration, and any of them after `CRON_TZ=<zone>` or `TZ=<zone>`. So Kubernetes reads them too: 7 is no Sunday, `L` and `#` mean nothing.
 Wall time is that of the zone. A fixed time that a clock change skips comes at the first moment after the gap; one that a clock change
-repeats comes once. Source: crontab(5); Kubernetes documentation, "CronJob"; spec/pocketid.md 1.7.
+repeats comes once. Where clocks change by half an hour (Lord Howe alone), a pattern over hours may lose one firing to the change.
+Source: crontab(5); Kubernetes documentation, "CronJob"; spec/pocketid.md 1.7.
 """
 
 from __future__ import annotations
