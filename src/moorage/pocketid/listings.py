@@ -81,6 +81,10 @@ class Listing(Generic[T]):
         if self._noted is not None:
             self._noted[id] = None
 
+    def expire(self) -> None:
+        """Fetch it anew for the next who asks: a write was sent, and nobody knows what became of it."""
+        self._fetched = None
+
     def _put(self, id: str, item: T | None) -> None:
         """A change of a copy: a pass may still hold the mapping it was given."""
         kept = (

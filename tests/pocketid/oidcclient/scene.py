@@ -34,6 +34,7 @@ from moorage.pocketid.oidcclient.room import ROOM
 from moorage.pocketid.oidcclient.types import KIND
 from moorage.pocketid.usergroup.types import KIND as USER_GROUP
 from moorage.runtime.room import Event
+from moorage.runtime.walk import Walk
 from moorage.runtime.world import World
 
 NAMESPACE = "apps"
@@ -64,6 +65,11 @@ class Scene:
         async with self.world() as world:
             return await passes(ROOM, world, key, told=self.told)
 
+    async def once(self, key: Key = KEY) -> Outcome:
+        """One pass of a process that just started."""
+        async with self.world() as world:
+            return await Walk(ROOM, world, lambda _ref, event: self.told.append(event))(key)
+
     async def attach(self, key: Key = INSTANCE_KEY) -> Outcome:
         """What a process that just started makes of the instance."""
         async with self.world() as world:
@@ -71,13 +77,13 @@ class Scene:
 
     # --- a person's part
 
-    async def make(self, name: str = KEY.name, **spec: Any) -> JsonObject:
+    async def make(self, called: str = KEY.name, **spec: Any) -> JsonObject:
         """Apply a client."""
-        return await self.client.create(KIND.resource, resource(KIND, name, {"callbackUrls": [CALLBACK], **spec}))
+        return await self.client.create(KIND.resource, resource(KIND, called, {"callbackUrls": [CALLBACK], **spec}))
 
-    async def edit(self, name: str = KEY.name, **spec: Any) -> None:
+    async def edit(self, called: str = KEY.name, **spec: Any) -> None:
         """Change fields of the spec; lists are replaced, None takes a field away."""
-        await self.client.patch(KIND.resource, Key(NAMESPACE, name), {"spec": spec})
+        await self.client.patch(KIND.resource, Key(NAMESPACE, called), {"spec": spec})
 
     async def annotate(self, **notes: str) -> None:
         """Annotations below pocketid.internal."""
@@ -108,7 +114,7 @@ class Scene:
         if not made:
             return ""
         id = self.server_group(name)
-        await self._status(USER_GROUP, name, {"groupID": id}, ready=ready)
+        await self.says(USER_GROUP, name, {"groupID": id}, ready=ready)
         return id
 
     def server_group(self, name: str) -> str:
@@ -123,10 +129,11 @@ class Scene:
         self.fake.store.apis[made.id] = made
         await self.client.create(API.resource, resource(API, name, {"resource": audience}))
         listed = [{"id": item.id, "key": item.key, "name": item.name} for item in made.permissions]
-        await self._status(API, name, {"apiID": made.id, "resource": audience, "permissions": listed}, ready=ready)
+        await self.says(API, name, {"apiID": made.id, "resource": audience, "permissions": listed}, ready=ready)
         return made.id
 
-    async def _status(self, kind: Any, name: str, status: JsonObject, *, ready: bool) -> None:
+    async def says(self, kind: Any, name: str, status: JsonObject, *, ready: bool) -> None:
+        """What the controller of another kind writes."""
         said = {"type": "Ready", "status": "True" if ready else "False", "reason": "x", "message": ""}
         whole = {**status, "conditions": [{**said, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
         await self.client.patch(kind.resource, Key(NAMESPACE, name), {"status": whole}, subresource="status")

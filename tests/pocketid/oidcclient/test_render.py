@@ -11,7 +11,6 @@ import pytest
 
 from moorage.core.meta import JsonObject, Key
 from moorage.core.secret import SecretText
-from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.oidcclient.render import (
     LABELS,
     ROTATED_AT,
@@ -21,7 +20,6 @@ from moorage.pocketid.oidcclient.render import (
     History,
     Refused,
     differs,
-    issuer_of,
     recorded,
     removable,
     render,
@@ -318,29 +316,6 @@ def test_bytes_that_are_no_text_are_a_value_that_no_server_holds(text: str) -> N
     found = stored(client(), live).value
     assert found is not None
     assert not found.reveal().isascii()
-
-
-@pytest.mark.parametrize(
-    ("spec", "status", "issuer"),
-    [
-        (
-            {"external": {"url": "https://in.example/", "apiKeySecretRef": {"name": "k", "key": "t"}}},
-            {},
-            "https://in.example",
-        ),
-        (
-            {
-                "external": {"url": "https://in", "apiKeySecretRef": {"name": "k", "key": "t"}},
-                "appUrl": "https://out.example",
-            },
-            {},
-            "https://out.example",
-        ),
-        ({"encryptionKey": {"value": "x"}}, {"url": "http://pocket-id.n.svc:1411"}, "http://pocket-id.n.svc:1411"),
-    ],
-)
-def test_the_issuer_is_what_browsers_use(spec: JsonObject, status: JsonObject, issuer: str) -> None:
-    assert issuer_of(INSTANCE.parse({"metadata": {"name": "i"}, "spec": spec, "status": status})) == issuer
 
 
 @pytest.mark.case("P2")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from moorage.kube.errors import ApiError, Conflict
+from moorage.pocketid.reach import lists_of
 from moorage.pocketid.rest import Forbidden, Nonsense, PocketIDError, RateLimited, Refused, Unauthorized
 from moorage.runtime.world import World
 
@@ -51,6 +52,8 @@ async def apply(world: World, seen: Seen, plan: Plan) -> Seen:
     try:
         return await _perform(world, seen, plan)
     except PocketIDError as error:
+        if seen.remote is not None and not isinstance(error, (RateLimited, Refused)):
+            lists_of(world, seen.remote.url).clients.expire()
         return failed(seen, plan, str(error), _wait(error, seen))
     except Conflict:
         raise

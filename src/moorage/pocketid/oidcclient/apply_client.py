@@ -106,6 +106,7 @@ async def _create(seen: Seen, remote: PocketID, lists: Lists, plan: CreateClient
         return with_secrets(seen, client, lists.clock(remote, seen.now))
     lists.clients.note(made.client)
     metrics.operated(KIND.kind, "created")
+    seen = _lacking(seen, lists, plan, made.client)
     seen = seen.after(created=True, look=Found(made.client, fresh=True, dirty=True))
     seen = seen.tells(Event("Normal", "ClientCreated", f"created client {made.client.name!r} (id {made.client.id})"))
     return _with_first_secret(with_secrets(seen, made.client, lists.clock(remote, seen.now)), made.secret)
@@ -129,10 +130,11 @@ async def _update(seen: Seen, remote: PocketID, lists: Lists, plan: UpdateClient
     return seen.tells(Event("Normal", "ClientUpdated", f"wrote {', '.join(plan.changes)}"))
 
 
-def _lacking(seen: Seen, lists: Lists, plan: UpdateClient, client: Client) -> Seen:
+def _lacking(seen: Seen, lists: Lists, plan: UpdateClient | CreateClient, client: Client) -> Seen:
     """A member that did not come back is a feature that the server does not have; it is not sent again."""
     missing = dropped(plan.body, client.raw)
-    found = {item for item in Feature if any(item.member in path for path in missing)}
+    ends = {path.rpartition(".")[2] for path in missing}
+    found = {item for item in Feature if item.member in ends}
     lists.lacks |= found
     return seen.after(lacks=seen.lacks | found)
 

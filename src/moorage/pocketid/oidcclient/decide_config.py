@@ -15,7 +15,7 @@ from moorage.pocketid.rest_version import Feature
 from .plans import Part, SetGroups, UpdateClient
 from .rule import Answer, Rule, told, worked
 from .seen import Fault, Found, Seen
-from .wanted import differing, supports, update_body
+from .wanted import differing, sendable, supports, update_body
 
 
 def groups_are_set(seen: Seen) -> Answer:
@@ -81,6 +81,9 @@ def server_has_the_features(seen: Seen) -> Answer:
     """What the server would drop silently is told, not sent."""
     if seen.client.spec.backchannel_logout_url and not supports(seen, Feature.BACKCHANNEL_LOGOUT):
         return _unsupported(seen, "backchannelLogoutUrl", Feature.BACKCHANNEL_LOGOUT)
+    identities = () if isinstance(seen.identities, Fault) else seen.identities
+    if not all(sendable(seen, item) for item in identities):
+        return _unsupported(seen, "federatedIdentities[].publicKeys", Feature.PUBLIC_KEYS)
     return None
 
 

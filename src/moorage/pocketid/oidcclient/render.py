@@ -18,7 +18,6 @@ from typing import Final
 from moorage.core.cron import EPOCH
 from moorage.core.meta import JsonObject, Key, Ref, controlled_by, owner_reference
 from moorage.core.secret import SecretText
-from moorage.pocketid.instance.types import PocketIDInstance
 from moorage.pocketid.references import GROUP, MANAGED_BY, OPERATOR
 
 from .rotation import moment, stamp
@@ -148,13 +147,6 @@ def _decoded(text: str | None) -> SecretText | None:
 
 
 # --- what is wanted
-
-
-def issuer_of(instance: PocketIDInstance) -> str:
-    """The issuer: what browsers use; a deployed instance without appUrl has its internal address only."""
-    spec = instance.spec
-    external = spec.external.url if spec.external else ""
-    return (spec.app_url or external or instance.status.url or "").rstrip("/")
 
 
 def render(client: PocketIDOIDCClient, facts: Facts, live: JsonObject | None) -> JsonObject | Refused:

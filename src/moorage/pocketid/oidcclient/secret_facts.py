@@ -12,6 +12,7 @@ from moorage.pocketid.rest_types import Client
 from .render import stored
 from .rotation import anchor_of, due, spacing_of, span_of
 from .secret_steps import Mode, Secrets, mode_of, stores
+from .secrets import present
 from .seen import Seen
 from .types import REGENERATE
 
@@ -22,17 +23,21 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
     found = stored(resource, seen.kept.live, seen.kept.former)
     spec, status, instance = resource.spec, resource.status, seen.instance
     version = declared.version if declared is not None else ""
+    pending = bool(status.initial_secret_pending) or (seen.created and mode is Mode.KEPT)
+    value = found.value
+    if pending and value is not None and not present(value, client.secrets, server_now):
+        value = None  # it was of a client that is gone
     secrets = Secrets(
         mode=mode,
         held=client.secrets,
         server_now=server_now,
-        stored=found.value,
+        stored=value,
         stores=stores(resource),
         overlap=span_of(spec.client_secret_overlap),
         declared=declared.value if declared is not None and not declared.fault else None,
         changed=version not in (status.client_secret_source_version, seen.pushed_version),
         asked=seen.annotations.get(REGENERATE) == "true",
-        pending=bool(status.initial_secret_pending) or (seen.created and mode is Mode.KEPT),
+        pending=pending,
         rotation=due(
             seen.now,
             anchor_of(found.history.rotated_at, resource.metadata.creation_timestamp or ""),

@@ -61,8 +61,13 @@ def _own(seen: Seen) -> JsonObject:
     if supports(seen, Feature.BACKCHANNEL_LOGOUT):
         own["backchannelLogoutURL"] = spec.backchannel_logout_url or ""
     if not isinstance(seen.identities, Fault):
-        own["credentials"] = {"federatedIdentities": [dict(item) for item in seen.identities]}
+        own["credentials"] = {"federatedIdentities": [dict(item) for item in seen.identities if sendable(seen, item)]}
     return own
+
+
+def sendable(seen: Seen, identity: JsonObject) -> bool:
+    """A server that drops the keys would trust the issuer's own address in their place: such an identity is not sent at all."""
+    return "publicKeys" not in identity or supports(seen, Feature.PUBLIC_KEYS)
 
 
 def supports(seen: Seen, feature: Feature) -> bool:
