@@ -15,6 +15,14 @@ PAGES = (
     *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "guides").glob("*.md")),
     *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "examples").glob("*/README.md")),
 )
+FEDERATED = (
+    "docs/guides/oidc.md",
+    "examples/keystone-oidc/README.md",
+    "docs/guides/cannot-log-in.md",
+    "docs/guides/saml.md",
+    "examples/keystone-saml/README.md",
+)
+"""Pages that need providers, in this order: each finds the machine as the one before left it."""
 PROGRAMS = ("moorage", "kubectl", "make", "export", "KEEP=1")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -1,26 +1,20 @@
-"""Every command of README, guides and examples is run, in the order of its page, against a live machine.
+"""Every command of README, guides and examples is run, in the order of its page, against a live machine with a directory beside it.
 
-Paths and the directory's address are mapped; what cannot run here stands in ELSEWHERE with the place where it is run.
+Paths and the directory's address are mapped. Pages about providers: test_federated_commands.py. What cannot run at all stands in ELSEWHERE with the place
+where it is run.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
-from tests.docs.commands import PAGES, ROOT, commands
+from tests.docs.commands import FEDERATED, PAGES, commands
+from tests.docs.reader import ELSEWHERE, Reader, copy
 from tests.e2e import example
 from tests.e2e.cloud import BACKEND, KEYSTONE, cloud, holds
-from tests.e2e.one_machine.machine import Machine, machine
-from tests.real.kubectl import MACHINE
+from tests.e2e.one_machine.machine import machine
 
 from moorage.core.meta import Key
 from moorage.kube import resources
@@ -30,61 +24,13 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 GUIDE = "docs/guides/ldap.md"
 
-ELSEWHERE = {
-    "make demo": "run by .ci/run",
-    "make test": "this suite",
-    "make check test": "run by .ci/run",
-    "moorage up --data ./data": "is the machine of these tests",
-    "moorage up --data /var/lib/moorage": "is the machine of these tests",
-    "moorage run": "runs until it is stopped, on a cluster: tests/e2e/kubernetes",
-}
-"""Command -> where it is run instead."""
-
-
-@dataclass
-class Reader:
-    """A person with a checkout, a shell and the machine's kubeconfig; what is exported stays."""
-
-    up: Machine
-    checkout: Path
-    exported: list[str] = field(default_factory=list)
-
-    def run(self, command: str) -> None:
-        """Type one command; AssertionError with what it printed when it fails."""
-        mapped = self._mapped(command)
-        if mapped.startswith("export "):
-            self.exported.append(mapped)
-            return
-        script = "; ".join(["set -euo pipefail", *self.exported, mapped])
-        environment = {
-            **os.environ,
-            "HOME": str(self.checkout),
-            "KUBECONFIG": str(self.up.kubeconfig),
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        }
-        done = subprocess.run(
-            ["bash", "-c", script], cwd=self.checkout, env=environment, capture_output=True, text=True, timeout=800
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-
-    def _mapped(self, command: str) -> str:
-        places = {
-            "/var/lib/moorage": str(self.up.data),
-            "$PWD/data": str(self.up.data),
-            "/tmp/rendered": str(self.checkout / "rendered"),
-        }
-        for written, real in places.items():
-            command = command.replace(written, real)
-        return command
-
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     """A machine, and a copy of the examples whose directory is the one that runs beside it."""
     folder = tmp_path_factory.mktemp("reader")
     with machine(folder) as up:
-        checkout = folder / "checkout"
-        shutil.copytree(ROOT / "examples", checkout / "examples")
+        checkout = copy(folder)
         file = checkout / "examples" / "keystone-ldap" / "30-backend.yaml"
         file.write_text(file.read_text().replace("ldap://127.0.0.1:10389", up.directory.url))
         yield Reader(up, checkout)
@@ -111,15 +57,14 @@ async def _keystone_alone(reader: Reader) -> None:
         await site.until(KEYSTONE, "keystone", holds("Ready"))
 
 
-@pytest.mark.skipif(not MACHINE.exists(), reason="kubectl is not on this machine")
-@pytest.mark.parametrize("page", sorted(PAGES, key=lambda page: page != GUIDE))
+@pytest.mark.parametrize("page", sorted({*PAGES} - {*FEDERATED}, key=lambda page: (page != GUIDE, page)))
 async def test_every_command_of_a_page_works(page: str, reader: Reader) -> None:
     """In order, each exits 0."""
     written = [command for command in commands(page) if command not in ELSEWHERE]
     if written:
         await (_keystone_alone(reader) if page == GUIDE else _attached(reader))
     for command in written:
-        await asyncio.to_thread(reader.run, command)
+        await reader.run(command)
     if page == GUIDE:
         await _attached_and_detached(reader)
 
