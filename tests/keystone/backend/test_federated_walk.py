@@ -850,3 +850,34 @@ async def test_a_backend_that_cannot_be_read_harms_no_sibling(here: Scene) -> No
 
     assert list(_secrets_of({**oidc("x"), "spec": {"type": 7}})) == []
     assert "openstack/client" in list(_secrets_of(oidc("x")))
+
+
+@pytest.mark.parametrize(
+    ("type_", "block"),
+    [
+        ("LDAP", {"bindCredentialsSecretRef": {"name": "bind"}, "tls": {"caBundleSecretRef": {"name": "ca"}}}),
+        ("OIDC", {"clientSecretRef": {"name": "client"}, "caBundleSecretRef": {"name": "ca"}}),
+        ("SAML", {"idpMetadata": {"secretRef": {"name": "md"}, "caBundleSecretRef": {"name": "ca"}}}),
+        ("SAML", {"idpMetadata": {"url": "https://a.example/md"}, "sp": {"certificateSecretRef": {"name": "pair"}}}),
+    ],
+)
+def test_the_index_names_every_secret_that_the_renderer_reads(type_: str, block: JsonObject) -> None:
+    """It reads the object without a parse, so that it must not fall behind the types."""
+    from moorage.keystone.backend.render import secret_names
+    from moorage.keystone.backend.room import _secrets_of
+    from moorage.keystone.backend.types import KIND
+
+    more = {
+        "LDAP": {"url": "ldaps://a", "suffix": "dc=a", "users": {"treeDN": "ou=a"}},
+        "OIDC": {"issuer": "https://a.example", "clientID": "a"},
+        "SAML": {"idpEntityID": "https://a.example"},
+    }[type_]
+    spec = {
+        "keystoneRef": {"name": "keystone"},
+        "domain": {"name": "a"},
+        "type": type_,
+        type_.lower(): {**more, **block},
+    }
+    obj = {**oidc("x"), "spec": spec}
+    names = secret_names(KIND.parse(obj))
+    assert {f"{obj['metadata']['namespace']}/{name}" for name in names} <= set(_secrets_of(obj))

@@ -6,10 +6,8 @@ Secrets besides, so that a finished rollout or a changed password is seen at onc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
-
-import pydantic
 
 from moorage.core.meta import JsonObject, Key
 from moorage.core.outcome import Outcome
@@ -23,8 +21,9 @@ from .apply import apply
 from .aside import BY_KEYSTONE, SP_METADATA
 from .decide import decide
 from .observe import observe
-from .render import secret_names
+from .render import VARIANTS
 from .report import report
+from .saml import PAIR_SUFFIX
 from .seen import Plan, Seen
 from .types import FINALIZER, KIND, READY
 
@@ -46,15 +45,28 @@ def _keystone_of(backend: JsonObject) -> Iterable[str]:
 
 
 def _secrets_of(backend: JsonObject) -> Iterable[str]:
-    """An object that this version cannot read names none: its own pass tells, and the others go on."""
-    try:
-        found = KIND.parse(backend)
-    except pydantic.ValidationError:
-        return ()
-    names = list(secret_names(found))
-    if found.spec.type == "SAML":
-        names.append(f"{found.spec.keystone_ref.name}{SP_METADATA}")
-    return [f"{found.metadata.namespace}/{name}" for name in names]
+    """Secrets whose change matters to it, read from the object as it stands: each of our own writes asks anew, and a parse would
+    cost more than the rest of taking it in. What this version cannot read names none: its own pass tells, and the others go on.
+    """
+    spec, type_ = backend["spec"], str(backend["spec"].get("type"))
+    block = spec.get(type_.lower()) if type_ in VARIANTS else None
+    if not isinstance(block, dict):
+        return
+    keystone, namespace = spec["keystoneRef"]["name"], backend["metadata"].get("namespace", "")
+    names = list(_references(block))
+    if type_ == "SAML":
+        names += [f"{keystone}{PAIR_SUFFIX}", f"{keystone}{SP_METADATA}"]
+    yield from (f"{namespace}/{name}" for name in names)
+
+
+def _references(block: JsonObject) -> Iterator[str]:
+    """Every `...SecretRef` of a type's block, at any depth."""
+    for field, value in block.items():
+        if isinstance(value, dict):
+            if field.endswith("SecretRef") or field == "secretRef":
+                yield value["name"]
+            else:
+                yield from _references(value)
 
 
 def _admin_secret_of(keystone: JsonObject) -> Iterable[str]:
