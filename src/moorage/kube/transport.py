@@ -8,7 +8,6 @@ request). There is no client-side rate limiter: the server's fairness decides. B
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import random
 import re
@@ -24,6 +23,7 @@ from moorage.core.backoff import Backoff, parse_retry_after
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject
 
+from . import wire
 from .config import Connection
 from .credentials import Credential
 from .errors import ApiError, ConnectionFailed, TooManyRequests, Unauthorized, error_of
@@ -138,7 +138,7 @@ class Transport:
         """
         text = await self._text(request, claim)
         try:
-            return json.loads(text) if text else None
+            return wire.loads(text) if text else None
         except ValueError as error:
             raise ConnectionFailed(self.connection.server, "the answer is not JSON") from error
 
@@ -222,7 +222,7 @@ class Transport:
             lines += _lines((("Authorization", credential.authorization.reveal()),))
         body = b""
         if request.body is not None:
-            body = json.dumps(request.body, separators=(",", ":")).encode()
+            body = wire.dumps(request.body)
             lines += f"Content-Type: {request.content_type}\r\n"
         if request.body is not None or request.method in ("POST", "PUT", "PATCH"):
             lines += f"Content-Length: {len(body)}\r\n"
@@ -289,6 +289,6 @@ def _reason(error: BaseException) -> str:
 
 def _decoded(text: str) -> Any:
     try:
-        return json.loads(text)
+        return wire.loads(text)
     except ValueError:
         return text

@@ -8,7 +8,6 @@ Source: Kubernetes API concepts, "Efficient detection of changes"; case B76.
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from moorage.core.backoff import Backoff
 from moorage.core.meta import JsonObject, ResourceType
 
+from . import wire
 from .errors import ConnectionFailed, Expired, Forbidden, ServerError, TooManyRequests, Unauthorized, error_of
 from .http1 import Flow
 from .transport import BROKEN, Request, Transport
@@ -102,7 +102,7 @@ async def _refusal(transport: Transport, flow: Flow) -> Exception:
     if flow.status == 401:
         transport.connection.credentials.refused()
     try:
-        body = json.loads(await flow.read(transport.limits.timeout))
+        body = wire.loads(await flow.read(transport.limits.timeout))
     except (ValueError, *BROKEN):
         body = ""
     return error_of(flow.status, body)
@@ -151,7 +151,7 @@ async def text_lines(transport: Transport, request: Request) -> AsyncGenerator[s
 
 def _event(line: bytes) -> WatchEvent:
     try:
-        event = json.loads(line)
+        event = wire.loads(line)
         type_, obj = event["type"], event["object"]
     except (ValueError, KeyError, TypeError) as error:
         raise Expired(410, "Expired", "the watch sent something that is no event") from error
