@@ -147,6 +147,27 @@ async def test_a_moved_selector_leaves_nothing_behind(here: Scene) -> None:
         assert (await here.status())["instance"]["name"] == "new"
 
 
+@pytest.mark.case("PIDX14")
+async def test_a_client_that_cannot_be_deleted_where_it_was_is_not_forgotten(here: Scene) -> None:
+    """The former server is down when the selector moves: nothing is made elsewhere until it is up again."""
+    await here.client.patch(INSTANCE.resource, Key(NAMESPACE, "pocketid"), {"metadata": {"labels": {"at": "old"}}})
+    await here.make(instanceSelector={"matchLabels": {"at": "old"}})
+    await here.settle()
+    here.fake.faults.add("status", method="DELETE", status=503)
+    other = Fake(api_key=here.fake.api_key)
+    async with serving(other) as url:
+        await here.instance("new", url)
+        await here.client.patch(INSTANCE.resource, Key(NAMESPACE, "new"), {"metadata": {"labels": {"at": "new"}}})
+        await here.attach(Key(NAMESPACE, "new"))
+        await here.edit(instanceSelector={"matchLabels": {"at": "new"}})
+        await here.once()
+        assert (await here.ready())[0] == "False/APIClientError"
+        assert (await here.status())["clientID"] == here.server().id
+        await here.settle()
+        assert here.fake.store.clients == {}
+        assert len(other.store.clients) == 1
+
+
 @pytest.mark.case("PIDF3")
 async def test_deletion_ends_when_the_instance_is_gone(here: Scene) -> None:
     await here.make()

@@ -234,7 +234,7 @@ async def test_the_secret_of_an_adopted_client_is_left_alone_when_it_is_not_stor
     await here.client.delete(KIND.resource, KEY)
     await here.settle()
     async with asyncio.timeout(30):
-        while await here.credentials():  # its owner is gone, and so is it in a moment
+        while await here.credentials():  # noqa: ASYNC110 - its owner is gone, and so is it in a moment
             await asyncio.sleep(0.005)
     await here.make(secret={"storeClientSecret": False})
     await here.settle()

@@ -13,7 +13,7 @@ from moorage.pocketid.reach import lists_of
 from moorage.pocketid.rest import Forbidden, Nonsense, PocketIDError, RateLimited, Refused, Unauthorized
 from moorage.runtime.world import World
 
-from . import apply_client, apply_features, apply_secret
+from . import apply_client, apply_features, apply_secret, metrics
 from .observe_server import LONGEST_WAIT, SHORTEST_WAIT
 from .plans import (
     ChangeSecrets,
@@ -38,6 +38,7 @@ from .plans import (
     UpdateScim,
     WriteSecret,
 )
+from .secrets import Mint
 from .seen import Failure, Seen
 
 PERMANENT: Final = (Refused, Forbidden, Unauthorized, Nonsense)
@@ -54,6 +55,8 @@ async def apply(world: World, seen: Seen, plan: Plan) -> Seen:
     except PocketIDError as error:
         if seen.remote is not None and not isinstance(error, (RateLimited, Refused)):
             lists_of(world, seen.remote.url).clients.expire()
+        if isinstance(plan, ChangeSecrets) and isinstance(plan.step, Mint):
+            metrics.rotated(seen.key, plan.step.trigger, "error")
         return failed(seen, plan, str(error), _wait(error, seen))
     except Conflict:
         raise

@@ -21,23 +21,23 @@ Side = Literal["light", "dark"]
 
 
 class Part(Enum):
-    """A part of the client that goes on by itself; the value is the reason of Ready when it failed."""
+    """A part of the client that goes on by itself: its name, and the reason of Ready when it failed."""
 
-    LOOK = "GetError"
-    IDENTITY = "APIClientError"
-    REFRESH = "MetadataRefreshError"
-    CONFIG = "ReconcileError"
-    GROUPS = "ReconcileError."
-    LOGOS = "ReconcileError.."
-    SCIM = "SCIMReconcileError"
-    ACCESS = "APIAccessReconcileError"
-    DECLARED = "ClientSecretSyncError"
-    SECRET = "SecretReconcileError"  # noqa: S105 - a reason
+    LOOK = ("look", "GetError")
+    IDENTITY = ("identity", "APIClientError")
+    REFRESH = ("refresh", "MetadataRefreshError")
+    CONFIG = ("settings", "ReconcileError")
+    GROUPS = ("groups", "ReconcileError")
+    LOGOS = ("logos", "ReconcileError")
+    SCIM = ("SCIM", "SCIMReconcileError")
+    ACCESS = ("access", "APIAccessReconcileError")
+    DECLARED = ("declared secret", "ClientSecretSyncError")
+    SECRET = ("secret", "SecretReconcileError")
 
     @property
     def reason(self) -> str:
         """The reason of Ready."""
-        return self.value.rstrip(".")
+        return self.value[1]
 
 
 @dataclass(frozen=True, slots=True)

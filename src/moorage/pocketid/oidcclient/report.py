@@ -6,6 +6,7 @@ nor a character of one. Source: spec/pocketid.md 1.10, 1.11; contracts of issue 
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Final
 
 from moorage.core import conditions
@@ -22,8 +23,8 @@ from .decide_logos import resolved
 from .decide_secret import facts_of
 from .plans import Side
 from .render import recorded
-from .rotation import moment, stamp
-from .secret_steps import Mode, mode_of, summary
+from .rotation import Deferred, moment, stamp
+from .secret_steps import Mode, Secrets, mode_of, summary
 from .seen import Absent, Found, Seen
 
 REASONS: Final = {
@@ -75,9 +76,18 @@ def _events(seen: Seen, ready: Condition) -> tuple[Event, ...]:
     if seen.rival and not seen.held_back:
         message = f"PocketIDOIDCClient {seen.rival} claims the same client and is held back"
         events.append(Event("Warning", "Conflict", message))
+    events += _deferred(seen)
     if not ready.is_true and ready.reason in EVENTS:
         events.append(Event("Warning", ready.reason, ready.message))
     return tuple(events)
+
+
+def _deferred(seen: Seen) -> list[Event]:
+    """That a rotation is due and waits."""
+    match seen.secrets:
+        case Secrets(rotation=Deferred(reason, datetime(), message)):
+            return [Event("Normal", "RotationDeferred", f"{message} ({reason})")]
+    return []
 
 
 def _leaving(seen: Seen, outcome: Outcome) -> Report:
@@ -95,8 +105,8 @@ def _leaving(seen: Seen, outcome: Outcome) -> Report:
 
 
 def _status(seen: Seen) -> JsonObject:
-    """What was observed; what was not looked at stays as it is."""
-    if seen.held_back:
+    """What was observed; what was not looked at stays as it is, and so does the way to a client that is left behind."""
+    if seen.held_back or seen.left_behind:
         return {}
     match seen.look:
         case Found(client):

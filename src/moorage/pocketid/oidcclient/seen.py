@@ -18,7 +18,7 @@ from moorage.pocketid.rest_version import Feature
 from moorage.pocketid.settings import Settings
 from moorage.runtime.room import Event
 
-from .plans import Part, Plan
+from .plans import LeaveInstance, Part, Plan
 from .render import History
 from .secret_steps import Secrets
 from .types import PocketIDOIDCClient
@@ -231,6 +231,14 @@ class Seen:
     def known_id(self) -> str | None:
         """The recorded id, as long as it says something about the selected instance."""
         return None if self.moved else self.client.status.client_id
+
+    @property
+    def left_behind(self) -> bool:
+        """Whether the client that was made at the former instance may still be there and is to go."""
+        id = self.client.status.client_id
+        if self.left is None or not id or self.client.spec.deletion_policy == "Retain":
+            return False
+        return LeaveInstance(id) not in self.done or Part.IDENTITY in self.failures
 
     @property
     def shown_name(self) -> str:
