@@ -48,6 +48,7 @@ class Bond:
         ready: whether it can be used; `why` says what holds it up.
         client: speaks to its server; None: `why` says why not.
         left: the instance that the object was bound to before.
+        issuer: what people open in a browser, without a trailing slash.
     """
 
     instance: BoundInstance | None = None
@@ -56,6 +57,7 @@ class Bond:
     why: str = ""
     client: PocketID | None = field(default=None, repr=False, compare=False)
     left: BoundInstance | None = None
+    issuer: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,8 +68,9 @@ def _bond(world: World, instance: JsonObject, left: BoundInstance | None) -> Bon
     facts, client = facts_of(instance), reach(world, instance)
     named = BoundInstance(namespace=facts.key.namespace, name=facts.key.name, url=facts.url)
     if isinstance(client, NotReachable):
-        return Bond(named, "", facts.ready, facts.why if not facts.ready else client.why, None, left)
-    return Bond(named, "", facts.ready, facts.why, client, left)
+        why = client.why if facts.ready else facts.why
+        return Bond(named, ready=facts.ready, why=why, left=left, issuer=facts.issuer)
+    return Bond(named, ready=facts.ready, why=facts.why, client=client, left=left, issuer=facts.issuer)
 
 
 @dataclass(frozen=True)
@@ -122,11 +123,12 @@ def _noted(search: Search[T], item: T) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """How a kind's counterpart is called: in sentences, in event reasons, and where the status keeps its id."""
+    """How a kind's counterpart is called: in sentences, in event reasons; where the status keeps its id; what it is shown by."""
 
     word: str
     reason: str
     field: str
+    shown: str = "name"
 
 
 def remembered(seen: Seen, id: str | None, noun: Noun) -> Seen:
@@ -157,7 +159,11 @@ def recognised(world: World, kind: Kind[Any], seen: Seen, noun: Noun) -> Seen:
     if seen.known is not None:
         return seen
     metrics.operated(kind.kind, "adopted")
-    event = Event("Normal", f"{noun.reason}Adopted", f"adopted {noun.word} {seen.found.name!r} (id {seen.found.id})")
+    event = Event(
+        "Normal",
+        f"{noun.reason}Adopted",
+        f"adopted {noun.word} {getattr(seen.found, noun.shown)!r} (id {seen.found.id})",
+    )
     return replace(seen, happened=(*seen.happened, event))
 
 

@@ -76,7 +76,7 @@ class Spec(Model):
     user_id: str | None = field(
         None,
         alias="userID",
-        doc="Id of the user in Pocket-ID, a UUID in lower case; Pocket-ID makes one when it is absent. Immutable.",
+        doc="Id of the user in Pocket-ID, a UUID in lower case; one is made when it is absent. Immutable.",
         max_length=36,
         pattern=UUID,
     )

@@ -1,0 +1,62 @@
+"""What a person reads about a user: Ready, what it is in Pocket-ID, where its Secrets are, events.
+
+Enters: a snapshot and what the pass came to. Leaves: a Report. Pure. It names Secrets and never what they hold.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from moorage.core.outcome import Outcome
+from moorage.pocketid.references import READY
+from moorage.pocketid.sibling import SHARED_EVENTS, SHARED_REASONS, moment, said
+from moorage.runtime.room import Report
+
+from .keys import place
+from .seen import Seen
+
+REASONS: Final = {READY: (*SHARED_REASONS, "ValueNotFound", "ForeignSecret", "ManagedByDirectory")}
+"""Every reason by condition type, for the reference."""
+EVENTS: Final = (
+    "UserCreated", "UserAdopted", "UserUpdated", "UserDeleted", "APIKeyDeleted", "Retained", "ValueNotFound", "ForeignSecret",
+    "ManagedByDirectory", *SHARED_EVENTS,
+)  # fmt: skip
+"""Every event reason, for the reference."""
+
+
+def report(seen: Seen, outcome: Outcome) -> Report:
+    """The condition, status fields and events of one pass."""
+    return said(seen, outcome, _status(seen) if seen.found is not None and not seen.rival else {})
+
+
+def _status(seen: Seen) -> dict[str, Any]:
+    user, end = seen.found, seen.link_until
+    assert user is not None
+    claims = sorted(user.claims, key=lambda item: item.key)
+    owed = end is not None and user.id == seen.wanted_id
+    return {
+        "userID": user.id,
+        "username": user.username,
+        "isAdmin": user.is_admin,
+        "disabled": user.disabled,
+        "locale": user.locale,
+        "emailVerified": user.email_verified,
+        "ldapID": user.ldap_id or None,
+        "customClaims": [{"key": item.key, "value": item.value} for item in claims] or None,
+        "userInfoSecretName": seen.data["metadata"]["name"] if seen.data is not None and not seen.foreign else None,
+        "oneTimeLoginExpiresAt": moment(end) if owed else None,
+        "apiKeys": [*_keys(seen)] or None,
+    }
+
+
+def _keys(seen: Seen) -> list[dict[str, Any]]:
+    found = []
+    for key in seen.resource.spec.api_keys or ():
+        secret, entry = place(seen.resource, key)
+        held = seen.shelves[secret].get(key.name)
+        if held is not None:
+            times = {"createdAt": held.made, "expiresAt": held.ends}
+            shown = {name: moment(datetime.fromisoformat(text)) for name, text in times.items()}
+            found.append({"name": key.name, "id": held.id, **shown, "secretName": secret, "secretKey": entry})
+    return found
