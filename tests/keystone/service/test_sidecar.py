@@ -21,13 +21,13 @@ from tests.fakes.idp import FakeIdp, ServiceProvider, User, fake_idp
 from tests.real.apache import Echo, complaints, directives, echo, placed
 from tests.real.certificates import Authority
 from tests.real.gateway import gateway
-from tests.real.ports import free_port
+from tests.real.ports import free_address, free_port
 from yarl import URL
 
 from moorage.keystone.backend.federation import spellings
 from moorage.keystone.service.federation import Federation, Ground, project_all
 
-GATEWAY, SIDECAR = "127.0.55.40", "127.0.55.50"
+GATEWAY, SIDECAR = "127.0.55.40", free_address(5050)
 DASHBOARD = "https://dash.example.test/auth/websso/"
 PENDING = "HTTP_X_BADGE_NUMBER"
 """What a rule of a backend asks for that is attached and not served."""

@@ -17,6 +17,7 @@ from moorage.keystone.backend.federation import Part, base_of, provider_name, st
 from moorage.keystone.backend.materials import Fault
 from moorage.keystone.backend.render import Projected, project
 
+from . import redirect
 from .collisions import collisions
 from .conf import FederationFacts
 from .domains import BUDGET, Left
@@ -240,7 +241,8 @@ def _weight(found: Projected) -> int:
     part = found.part
     shared = len(part.fragment.encode()) + len(part.alone.encode()) + len(part.authorities) if part else 0
     pair = len(part.pair.key) + len(part.pair.certificate) if part and part.pair else 0
-    return _size(found.files) + shared + pair
+    login = redirect.weight(part.remote_id) if part else 0
+    return _size(found.files) + shared + pair + login
 
 
 def _size(files: Mapping[str, bytes]) -> int:

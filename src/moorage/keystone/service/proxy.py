@@ -17,6 +17,7 @@ from moorage.keystone.backend.federation import FOLDER, REDIRECT_PATH, Base, Par
 from moorage.render import apache
 
 from .conf import trusted_dashboard
+from .redirect import redirect_uri
 
 SOCKET: Final = "/run/keystone/keystone.sock"
 """Where uWSGI listens, in a folder that both containers share."""
@@ -49,6 +50,8 @@ _ORIGIN: Final = (
     "X-FORWARDED-SERVER",
 )
 _FOR: Final = "X-FORWARDED-FOR"
+_PATIENCE: Final = "10"
+"""Seconds that a provider has for an answer; the module's own 60 are long enough to hold every worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def proxy_conf(given: Assembly) -> str:
             apache.section("LocationMatch", _FEDERATED, (apache.directive("Require", "all", "denied"),)),
             apache.section("Location", ABSENT, (apache.directive("Require", "all", "granted"),)),
             *((part.fragment,) for part in given.parts),
-            _redirect() if given.oidc else (),
+            redirect_uri(part.remote_id for part in given.oidc) if given.oidc else (),
             *((part.alone,) for part in _alone(given.parts)),
         )
     )
@@ -113,6 +116,9 @@ def _module(given: Assembly) -> Iterator[str]:
     yield apache.directive("OIDCCookieSameSite", "On")
     yield apache.directive("OIDCCacheEncrypt", "On")
     yield apache.directive("OIDCOAuthTokenIntrospectionInterval", "-1")
+    # A provider that keeps silent holds a worker, and there are as many for all of Keystone as httpd-base.conf says.
+    yield apache.directive("OIDCHTTPTimeoutLong", _PATIENCE)
+    yield apache.directive("OIDCHTTPTimeoutShort", _PATIENCE)
     yield apache.directive("OIDCRedirectURLsAllowed", *_allowed(given.base, given.dashboards))
     if given.base.scheme == "https":
         yield apache.directive("OIDCXForwardedHeaders", "X-Forwarded-Host", "X-Forwarded-Proto")
@@ -136,6 +142,9 @@ def _strip(headers: frozenset[str]) -> Iterator[str]:
 def _origin(base: Base | None) -> Iterator[str]:
     """Where the client came from and by which address: said by the sidecar, from the declared address and the connection (S9)."""
     yield apache.directive("RequestHeader", "unset", "FORWARDED", "early")
+    # mod_proxy takes away what the client's Connection header names, and would take what the sidecar says of person and origin.
+    yield apache.directive("RequestHeader", "unset", "CONNECTION", "early")
+    yield apache.directive("RequestHeader", "unset", "CONNECTION")
     for header in _ORIGIN:
         for name in spellings(header):
             yield apache.directive("RequestHeader", "unset", name, "early")
@@ -158,11 +167,6 @@ def _hop() -> apache.Lines:
         apache.directive("ProxyPass", "/", f"unix:{SOCKET}|{_UPSTREAM}", "disablereuse=on"),
         apache.directive("ProxyPassReverse", "/", _UPSTREAM),
     )
-
-
-def _redirect() -> apache.Lines:
-    lines = (apache.directive("AuthType", "openid-connect"), apache.directive("Require", "valid-user"))
-    return apache.section("Location", REDIRECT_PATH, lines)
 
 
 def _alone(parts: tuple[Part, ...]) -> tuple[Part, ...]:
