@@ -115,14 +115,22 @@ def _calls(app: Any, names: Iterable[str]) -> Iterator[tuple[str, ...]]:
             yield (name,)
 
 
+def _all_of(names: dict[str, Any]) -> Iterator[Any]:
+    """What a module declares, tables of it included."""
+    for value in names.values():
+        yield from value.values() if isinstance(value, dict) else (value,)
+
+
 def _metrics() -> Iterator[str]:
     from prometheus_client.metrics import MetricWrapperBase
 
     from moorage.keystone.backend import metrics as backend
     from moorage.keystone.service import metrics as keystone
+    from moorage.pocketid import metrics as pocketid
+    from moorage.pocketid.oidcclient import metrics as client
     from moorage.runtime.metrics import Metrics
 
-    declared = [*vars(Metrics()).values(), *vars(keystone).values(), *vars(backend).values()]
+    declared = [item for module in (Metrics(), keystone, backend, pocketid, client) for item in _all_of(vars(module))]
     yield "# Metrics\n"
     yield "| name | type | labels | meaning |\n|---|---|---|---|"
     for item in declared:
