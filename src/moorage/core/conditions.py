@@ -6,7 +6,7 @@ Source: Kubernetes API conventions, "Typical status properties"; metav1.Conditio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 Status = Literal["True", "False", "Unknown"]
@@ -92,7 +92,7 @@ def merge(
         same = old is not None and old.status == want.status and bool(old.last_transition_time)
         since = old.last_transition_time if same and old is not None else now
         seen = want.observed_generation or generation
-        merged.append(replace(want, observed_generation=seen, last_transition_time=since))
+        merged.append(Condition(type_, want.status, want.reason, want.message, seen, since))
     return tuple(merged)
 
 
