@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 IniSection: TypeAlias = Mapping[str, str | Sequence[str]]
@@ -38,16 +39,22 @@ def render_ini(sections: Mapping[str, IniSection]) -> str:
 
 
 def _section(name: str, keys: IniSection) -> str:
-    if not _NAME.fullmatch(name):
+    if not _is_name(name):
         raise UnsafeValue(_shown(name), "")
     lines = [f"[{name}]"]
     for key in sorted(keys):
-        if not _NAME.fullmatch(key):
+        if not _is_name(key):
             raise UnsafeValue(name, _shown(key))
         value = keys[key]
         values = (value,) if isinstance(value, str) else value
         lines += (f"{key} = {encode(item, name, key)}".rstrip(" ") for item in values)
     return "\n".join(lines) + "\n"
+
+
+@lru_cache(maxsize=1024)
+def _is_name(name: str) -> bool:
+    """Names of options are the same few for thousands of files; values, which may be secrets, are never kept."""
+    return _NAME.fullmatch(name) is not None
 
 
 def _shown(name: str) -> str:
@@ -60,7 +67,7 @@ def encode(value: str, section: str = "", key: str = "") -> str:
     Raises:
         UnsafeValue: it holds a control character or a line separator.
     """
-    if _CONTROL.search(value):
+    if not value.isprintable() and _CONTROL.search(value):  # what is printable holds none of these, and is told at once
         raise UnsafeValue(section, key)
     escaped = value.replace("$", r"\$")
     return f'"{escaped}"' if _needs_quotes(value) else escaped
