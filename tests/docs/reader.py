@@ -1,7 +1,7 @@
 """A person who types the commands of a page: a checkout, a shell, the kubeconfig of a running machine.
 
-Enters: commands as they are written. Leaves: AssertionError with what was printed when one fails. Where kubectl is not installed, what it would apply and
-delete is applied and deleted through the API, its other commands are left out, and every other command runs all the same.
+Enters: commands as they are written. Leaves: AssertionError with what was printed when one fails. Where kubectl is not installed, what it would apply,
+annotate and delete is done through the API, its other commands are left out, and every other command runs all the same.
 """
 
 from __future__ import annotations
@@ -22,7 +22,15 @@ from tests.e2e.cloud import BACKEND, cloud
 from tests.e2e.one_machine.machine import Machine
 from tests.real.kubectl import MACHINE
 
+from moorage.cli.systems import KINDS
+from moorage.kube import resources
 from moorage.kube.errors import NotFound
+
+TYPES = {
+    "Namespace": resources.NAMESPACES,
+    "Secret": resources.SECRETS,
+    **{kind.kind: kind.resource for kind in KINDS},
+}
 
 ELSEWHERE = {
     "make demo": "a machine of its own; its steps are those of tests/e2e/one_machine",
@@ -88,11 +96,17 @@ class Reader:
         return command
 
     async def _stand_in(self, words: list[str]) -> None:
-        """`kubectl apply -f FOLDER` and `kubectl -n NAMESPACE delete keystoneidentitybackend NAME`."""
+        """`kubectl apply -f FOLDER`, `kubectl -n NAMESPACE annotate|delete keystoneidentitybackend NAME ...`."""
         async with cloud(self.up.kubeconfig) as site:
-            if words[:3] == ["kubectl", "apply", "-f"]:
-                for file in sorted((self.checkout / words[3]).glob("*.yaml")):
-                    await site.apply(list(yaml.safe_load_all(file.read_text())))
-            if words[-2] == "keystoneidentitybackend" and "delete" in words:
-                with contextlib.suppress(NotFound):
-                    await site.client.delete(BACKEND, site.key(words[-1]))
+            match words:
+                case ["kubectl", "apply", "-f", folder]:
+                    for file in sorted((self.checkout / folder).glob("*.yaml")):
+                        for document in yaml.safe_load_all(file.read_text()):
+                            await site.client.apply(TYPES[document["kind"]], document)
+                case [*_, "delete", "keystoneidentitybackend", name]:
+                    with contextlib.suppress(NotFound):
+                        await site.client.delete(BACKEND, site.key(name))
+                case [*_, "annotate", "keystoneidentitybackend", name, annotation, "--overwrite"]:
+                    key, _, value = annotation.partition("=")
+                    patch = {"metadata": {"annotations": {key: value}}}
+                    await site.client.patch(BACKEND, site.key(name), patch)
