@@ -16,6 +16,7 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 from lxml import etree
 from tests.keystone.folders import CASES, compare
+from tests.real.certificates import Authority
 
 from moorage.keystone.backend.federation import (
     REDIRECT_PATH,
@@ -29,7 +30,7 @@ from moorage.keystone.backend.federation import (
 from moorage.keystone.backend.materials import Document, Fault, Materials
 from moorage.keystone.backend.types import KIND
 from moorage.keystone.service.conf import FederationFacts, trusted_dashboard
-from moorage.keystone.service.domains import BUDGET
+from moorage.keystone.service.domains import BUDGET, precedence
 from moorage.keystone.service.domains import project_all as domains_of
 from moorage.keystone.service.federation import Federation, Ground, project_all
 from moorage.keystone.service.key_pair import Pair, make_pair
@@ -37,6 +38,7 @@ from moorage.keystone.service.seen import Attached
 from moorage.keystone.service.sp_metadata import sp_metadata
 
 BASE = "https://ks.example.org"
+AUTHORITIES = {name: Authority(name).pem for name in "ab"}
 GROUND = Ground(BASE, image=True, dashboards=("https://Dash.example.org/auth/websso/",), passphrase="pass-phrase")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -308,6 +310,25 @@ def test_the_sp_metadata_is_there_before_the_providers_is() -> None:
 
 
 @pytest.mark.case("S1")
+def test_a_sidecar_that_is_no_longer_declared_goes_after_the_last_backend_is_closed() -> None:
+    """Without it, what a client claims would be believed at the paths of a provider that is still open."""
+    undeclared = replace(GROUND, image=False, running=True)
+    found = project_all([backend("a", conditions=["DomainReady", "FederationObjectsReady"])], undeclared)
+    assert (found.attached, "Require all denied" in conf(found)) == ((), True)
+    assert [(left.reason, "stays until" in left.why) for left in found.left] == [("FederationProxyImageMissing", True)]
+    assert project_all([backend("a")], undeclared).files == {}
+
+
+def test_who_is_served_stays_when_another_has_no_room() -> None:
+    """An earlier name or a lighter neighbour is nobody's merit: the newcomer waits."""
+    served, newcomer = (
+        backend("b", conditions=["DomainReady", "FederationObjectsReady"], born="2026-01-03T00:00:00Z"),
+        backend("a", born="2026-01-02T00:00:00Z"),
+    )
+    assert sorted([newcomer, served], key=precedence) == [served, newcomer]
+
+
+@pytest.mark.case("S1")
 @pytest.mark.parametrize("condition", ["FederationObjectsReady", "ConfigProjected"])
 def test_the_sidecar_stays_until_a_backend_that_let_people_in_has_been_closed(condition: str) -> None:
     """Deleted, or its metadata lost: nothing of it is served, but its paths stay denied and its claims stripped."""
@@ -398,11 +419,11 @@ def test_private_authorities_are_one_file() -> None:
     """All bundles of the served OIDC backends, and the directive that names them."""
     first, second = (backend(name, caBundleSecretRef={"name": f"ca-{name}"}) for name in "ab")
     items = [
-        replace(item, materials=replace(item.materials, secrets={**item.materials.secrets, f"ca-{item.name}": {"ca.crt": item.name.encode()}}))
+        replace(item, materials=replace(item.materials, secrets={**item.materials.secrets, f"ca-{item.name}": {"ca.crt": AUTHORITIES[item.name]}}))
         for item in (first, second)
     ]  # fmt: skip
     found = project_all([*items, backend("c")], GROUND)
-    assert found.files["ca-bundle.pem"] == b"a\nb\n"
+    assert found.files["ca-bundle.pem"] == AUTHORITIES["a"] + AUTHORITIES["b"]
     assert "OIDCCABundlePath /etc/keystone-federation-proxy/metadata/ca-bundle.pem" in conf(found)
     assert [mount.path for mount in found.mounts if mount.key == "ca-bundle.pem"] == ["metadata/ca-bundle.pem"]
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import pytest
 from tests.e2e.federation import manifests
 from tests.e2e.federation.sidecar import CONFIG, sidecar
-from tests.e2e.federation.site import Site
+from tests.e2e.federation.site import Site, protected
 from tests.e2e.federation.stand import attached
 from tests.fakes.exchange import Answer, Request
 from tests.fakes.idp import Client, FakeIdp, Realm, User
@@ -132,7 +132,7 @@ async def test_introspection_shows_the_provider_the_exact_secret(stand: Stand) -
     """From the directive, where a variable would be expanded."""
     stand.sent.clear()
     headers = {"Authorization": f"Bearer {stand.idp.token('a', 'u', 'keystone')}"}
-    found = await stand.raw("GET", stand.protected("a", protocol="openid"), headers)
+    found = await stand.raw("GET", protected("a", protocol="openid"), headers)
     assert found.status == 200
     ((where, name, secret),) = stand.sent
     assert (where, name) == ("/realms/a/introspect", "keystone")

@@ -166,10 +166,12 @@ def _conveyance(backend: KeystoneIdentityBackend) -> Iterator[FieldError]:
         for number, rule in enumerate(backend.spec.mappings or ())
         for index, remote in enumerate(rule.remote)
     ]
-    keys.append((f"spec.{backend.spec.type.lower()}.remoteIDAttribute", block.remote_id_attribute))
-    faults = [(path, key, why) for path, key in keys if (why := federation.claim_fault(key))]
+    if backend.spec.oidc or block.remote_id_attribute.startswith("HTTP_"):  # SAML has a rule of its own for that
+        keys.append((f"spec.{backend.spec.type.lower()}.remoteIDAttribute", block.remote_id_attribute))
+    spelled = [(path, key) for path, key in keys if federation.ID.fullmatch(key)]  # the others have their complaint
+    faults = [(path, key, why) for path, key in spelled if (why := federation.claim_fault(key))]
     yield from (invalid(path, key, why) for path, key, why in faults)
-    if not faults and (why := federation.claims_fault(backend)):
+    if not faults and (why := federation.crowd_fault(backend)):
         yield invalid("spec.mappings", "<rules>", why)
 
 

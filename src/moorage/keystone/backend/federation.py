@@ -177,10 +177,16 @@ def _forwarded(block: Oidc | Saml) -> tuple[str, ...]:
 
 
 def claim_fault(key: str) -> str:
-    """Why a WSGI key cannot carry a claim, "" when it can; one that is no header at all does no harm and no good."""
+    """Why a WSGI key cannot carry a claim, "" when it can.
+
+    Keystone takes its whole environ as the assertion, and what does not start with HTTP_ there is made of the client's own request line
+    (QUERY_STRING, REQUEST_URI, SERVER_PROTOCOL, ...) or of the server's internals: no sidecar stands in front of those.
+    """
+    if not key.startswith("HTTP_"):
+        return "must start with HTTP_: other keys of Keystone's environ are no claims, anybody writes them with the address of a request"
     name = header_of(key)
     if name is None:
-        return ""
+        return "must be HTTP_ and the name of a request header"
     if _ESSENTIAL.fullmatch(name):
         return "is a header that every client sends: anybody could forge it"
     if name.count("-") > JOINTS:
@@ -211,6 +217,11 @@ def claims_fault(backend: KeystoneIdentityBackend) -> str:
     for key in claims(backend):
         if why := claim_fault(key):
             return f"{key} {why}; name another key in mappings or remoteIDAttribute"
+    return crowd_fault(backend)
+
+
+def crowd_fault(backend: KeystoneIdentityBackend) -> str:
+    """Why the claims of this backend are too many together, "" when they are not."""
     many = sum(map(spelled, _headers(backend)))
     return (
         f"its claims have {many} spellings, at most {MOST_SPELLINGS} are kept free of forged ones"

@@ -41,6 +41,8 @@ def _arrival(spec: Spec, remote: MappingRemote) -> Iterator[str]:
     plain = kind.upper().replace("-", "_")
     prefix = "HTTP_OIDC_" if spec.type == "OIDC" else "HTTP_MELLON_"
     own = spec.oidc.remote_id_attribute if spec.oidc else spec.saml.remote_id_attribute if spec.saml else ""
+    if not kind.startswith("HTTP_"):  # refused: it arrives without the sidecar
+        return
     if kind != plain:
         yield f"{kind} never arrives: environ keys are upper-case with underscores; write {plain}"
     elif kind != own and not kind.startswith(prefix):

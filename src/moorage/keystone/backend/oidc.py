@@ -18,6 +18,7 @@ from moorage.render import apache
 from moorage.schema.fielderror import FieldError, forbidden, invalid, required
 
 from . import federation
+from .authorities import UnusableBundle, certificates
 from .federation import Part
 from .finding import Finding, control_characters, fixed_keys
 from .materials import Document, Materials
@@ -87,8 +88,6 @@ def _check_remote_id(key: str) -> Iterator[Finding]:
     path = "spec.oidc.remoteIDAttribute"
     if not _ENVIRON_KEY.fullmatch(key):
         yield invalid(path, key, "must match ^[A-Za-z0-9_-]+$: it is the name of a request header")
-    elif not key.startswith("HTTP_"):
-        yield f"{path}: without the prefix HTTP_ it cannot cross the sidecar hop"
 
 
 def embedded(path: str, value: str | None) -> Iterator[FieldError]:
@@ -184,7 +183,7 @@ def secrets(backend: KeystoneIdentityBackend) -> tuple[str, ...]:
 
 
 def render(backend: KeystoneIdentityBackend, materials: Materials) -> Rendered:
-    """The three documents of mod_auth_openidc, the CA bundle, and the directives of this provider."""
+    """The three documents of mod_auth_openidc, and the directives of this provider."""
     oidc = backend.spec.oidc
     if oidc is None:
         raise Skip("UnsupportedType", "spec.oidc is missing")
@@ -196,8 +195,6 @@ def render(backend: KeystoneIdentityBackend, materials: Materials) -> Rendered:
     files = _documents(backend, oidc, found, secret)
     fragment = "\n".join([*_introspection(oidc, found, secret), *_locations(backend, oidc, base.url)])
     alone = "\n".join(_location(federation.global_websso_path(oidc.protocol_id), _websso(backend, oidc, base.url)))
-    if authorities:
-        files[federation.data_key(backend, "ca.pem")] = authorities
     return Rendered(
         files,
         Part(
@@ -263,7 +260,11 @@ def _authorities(oidc: Oidc, materials: Materials) -> bytes:
     if oidc.ca_bundle_secret_ref is None:
         return b""
     wanted = Wanted("CA Secret", oidc.ca_bundle_secret_ref.name, "CABundleUnavailable")
-    return wanted.content(materials, "ca.crt").rstrip() + b"\n"
+    try:
+        return b"".join(certificates(wanted.content(materials, "ca.crt")))
+    except UnusableBundle as unusable:
+        where = f"spec.oidc.caBundleSecretRef: key ca.crt of {wanted.what} {wanted.name}"
+        raise Skip("CABundleUnusable", f"{where} {unusable}") from None
 
 
 def _documents(backend: KeystoneIdentityBackend, oidc: Oidc, found: Document, secret: str) -> dict[str, bytes]:

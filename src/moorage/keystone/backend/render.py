@@ -74,6 +74,7 @@ def _digest(backend: KeystoneIdentityBackend, files: Mapping[str, bytes], part: 
         "stripped": "\n".join(sorted(federation.stripped(backend))).encode(),
         "shared": json.dumps(part.shared, sort_keys=True).encode(),
         "remoteIDAttribute": part.remote_id_attribute.encode(),
+        "authorities": part.authorities,
         "certificate": part.pair.certificate if part.pair else b"",
         "key": part.pair.key if part.pair else b"",
     }
@@ -85,7 +86,7 @@ def _weight(backend: KeystoneIdentityBackend, part: Part | None) -> int:
     if part is None:
         return 0
     lines = sum(federation.spelled(name) * (len(name) + _LINE) for name in federation.stripped(backend))
-    return len(part.fragment) + len(part.alone) + lines
+    return len(part.fragment) + len(part.alone) + len(part.authorities) + lines
 
 
 def secret_names(backend: KeystoneIdentityBackend) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ class Oidc(Model):
     ca_bundle_secret_ref: SecretRef | None = field(
         None,
         doc="Secret with the CA bundle of the provider under the fixed data key ca.crt: the only roots that the fetch of"
-        " its discovery document and the sidecar trust then.",
+        " its discovery document trusts then. The sidecar has one bundle for the OIDC backends of a Keystone: it trusts this one beside its own roots.",
     )
     client_id: str = field(alias="clientID", doc="Our client at the provider.", min_length=1, max_length=256)
     client_secret_ref: SecretRef = field(doc="Secret with the client secret under the fixed data key clientSecret.")
@@ -90,7 +90,7 @@ class Oidc(Model):
     remote_id_attribute: str = field(
         "HTTP_OIDC_ISS",
         alias="remoteIDAttribute",
-        doc="WSGI key of the asserted issuer; the same in all OIDC backends of a Keystone.",
+        doc="WSGI key of the asserted issuer; starts with HTTP_, the same in all OIDC backends of a Keystone.",
         max_length=128,
     )
     scopes: tuple[str, ...] = field(DEFAULT_SCOPES, doc="Scopes requested at login.", max_items=16, list_type="atomic")
@@ -219,7 +219,9 @@ class MappingLocal(Model):
 class MappingRemote(Model):
     """A condition on the assertion."""
 
-    type: str = field(doc="WSGI key of the claim, such as HTTP_OIDC_ISS.", min_length=1, max_length=256)
+    type: str = field(
+        doc="WSGI key of the claim, such as HTTP_OIDC_ISS; starts with HTTP_.", min_length=1, max_length=256
+    )
     regex: bool | None = field(None, doc="Whether the values are regular expressions.")
     any_one_of: tuple[str, ...] | None = field(
         None, doc="Matches when one of these is asserted.", max_items=32, list_type="atomic"

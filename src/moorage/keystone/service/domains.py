@@ -48,7 +48,7 @@ def project_all(backends: Iterable[Attached]) -> Domains:
     A domain belongs to one backend of any type. A terminating one of this type holds its domain until its file is gone: both would have the same.
     """
     everyone = sorted(backends, key=lambda item: item.name)
-    ordered = [item for item in everyone if item.backend.spec.type == "LDAP"]
+    ordered = sorted((item for item in everyone if item.backend.spec.type == "LDAP"), key=precedence)
     claims = Counter(item.domain.lower() for item in everyone if item in ordered or not item.terminating)
     files: dict[str, bytes] = {}
     attached: list[str] = []
@@ -61,12 +61,28 @@ def project_all(backends: Iterable[Attached]) -> Domains:
             left.append(found)
         elif (size := _size(files) + _size(found)) > BUDGET:
             left.append(
-                Left(item.name, f"all domain files together would have {size} bytes, at most {BUDGET} fit", True)
+                Left(
+                    item.name,
+                    f"all domain files together would have {size} bytes, at most {BUDGET} fit; who is served already stays",
+                    True,
+                )
             )
         else:
             files.update(found)
             attached.append(item.name)
-    return Domains(files, tuple(attached), tuple(left), sum(not item.terminating for item in ordered))
+    left.sort(key=lambda item: item.name)
+    return Domains(files, tuple(sorted(attached)), tuple(left), sum(not item.terminating for item in ordered))
+
+
+def precedence(item: Attached) -> tuple[bool, str, str]:
+    """Who comes first where not all have room: who is served already, then the oldest. A name is nobody's merit."""
+    conditions = item.backend.status.conditions
+    is_served = any(
+        (condition.type in ("ConfigProjected", "FederationObjectsReady") and condition.status == "True")
+        or (condition.type == "ConfigProjected" and condition.reason == "WaitingForRollout")
+        for condition in conditions
+    )
+    return not is_served, item.backend.metadata.creation_timestamp or "", item.name
 
 
 def _one(item: Attached, claims: Mapping[str, int]) -> Mapping[str, bytes] | Left:

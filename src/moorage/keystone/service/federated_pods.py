@@ -19,6 +19,8 @@ from .proxy import SOCKET
 from .types import Keystone
 
 PORT: Final = 5050
+NAME: Final = "federation-proxy"
+"""The sidecar's container."""
 BASE: Final = f"{FOLDER}/httpd-base.conf"
 SAML: Final = "saml"
 """Component label of the one pod that answers SAML when there are several replicas (ADR 0012)."""
@@ -45,6 +47,12 @@ class Sidecar:
     def saml(self) -> bool:
         """Whether a SAML backend is served."""
         return any(mount.volume == MELLON_VOLUME for mount in self.mounts)
+
+
+def image_of(deployment: JsonObject | None) -> str:
+    """Image of the sidecar in a live Deployment's template, "" when it has none."""
+    pods_spec = ((deployment or {}).get("spec") or {}).get("template", {}).get("spec") or {}
+    return next((item["image"] for item in pods_spec.get("containers") or () if item["name"] == NAME), "")
 
 
 def federated(keystone: Keystone, plain: JsonObject, sidecar: Sidecar, *, component: str = "api") -> JsonObject:
@@ -123,7 +131,7 @@ def _proxy(keystone: Keystone, sidecar: Sidecar, *, here: bool) -> JsonObject:
     ]
     drain = ["sh", "-c", _DRAIN, "drain", str(keystone.spec.pods.pre_stop)]
     return {
-        "name": "federation-proxy",
+        "name": NAME,
         "image": sidecar.image,
         "command": ["apache2", "-DFOREGROUND", "-f", BASE, *(["-D", "SAML_HERE"] if here else [])],
         "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],

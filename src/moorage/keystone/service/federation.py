@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from moorage.keystone.backend import federation as backend_federation
 from moorage.keystone.backend import saml
+from moorage.keystone.backend.authorities import certificates
 from moorage.keystone.backend.federation import Part, base_of, provider_name, stripped
 from moorage.keystone.backend.materials import Fault
 from moorage.keystone.backend.render import Projected, project
@@ -20,7 +21,7 @@ from moorage.keystone.backend.render import Projected, project
 from . import redirect
 from .collisions import collisions
 from .conf import FederationFacts
-from .domains import BUDGET, Left
+from .domains import BUDGET, Left, precedence
 from .httpd import httpd_conf
 from .proxy import Assembly, proxy_conf
 from .seen import Attached
@@ -53,6 +54,7 @@ class Ground:
     Args:
         base: public URL without `/v3`.
         image: the sidecar's image is declared.
+        running: a sidecar runs, declared or not.
         passphrase: of session cookies; None while its Secret does not exist, a Fault when the Secret cannot be used.
         next_certificate: PEM of the key pair that a rollover has staged, b"" without one.
     """
@@ -62,6 +64,7 @@ class Ground:
     dashboards: tuple[str, ...] = ()
     passphrase: str | Fault | None = field(default=None, repr=False)
     next_certificate: bytes = b""
+    running: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ def project_all(backends: Iterable[Attached], ground: Ground) -> Federation:
     """The projection of these backends, by name; terminating ones are left out silently.
 
     The sidecar stays, with nothing but denials, as long as a backend may still be open in Keystone: without it, its paths would be reachable
-    with forged claims until the backend's own controller has closed them (S1).
+    with forged claims until the backend's own controller has closed them (S1). So it does when its image is no longer declared.
     """
     everyone = sorted(backends, key=lambda item: item.name)
     items = [item for item in everyone if item.backend.spec.type != "LDAP"]
@@ -108,8 +111,9 @@ def project_all(backends: Iterable[Attached], ground: Ground) -> Federation:
     served, left = _served(alive, [item for item in everyone if not item.terminating], ground)
     sp = _sp(alive, ground)
     frame = _Frame(ground, frozenset().union(*(stripped(item.backend) for item in items)), sp)
-    kept, beyond = _fitting(served, frame)
-    files = frame.files(kept) if ground.image and (kept or any(map(_open, items))) else {}
+    kept, beyond = _fitting(served, frame, [item.name for item in sorted(alive, key=precedence)])
+    stays = (ground.image or ground.running) and any(map(_open, items))
+    files = frame.files(kept) if kept or stays else {}
     parts = [found.part for _, found in kept if found.part]
     return Federation(
         files=files,
@@ -145,9 +149,10 @@ def _one(item: Attached, clashes: Mapping[str, str], ground: Ground) -> Projecte
     if not item.domain_ready:
         return Left(item.name, f'domain "{item.domain}" is not ready')
     if not ground.image:
-        return Left(
-            item.name, "spec.federation.proxyImage of the Keystone is not set", reason="FederationProxyImageMissing"
-        )
+        why = "spec.federation.proxyImage of the Keystone is not set"
+        if ground.running and _open(item):
+            why += "; the sidecar stays until the identity provider is closed"
+        return Left(item.name, why, reason="FederationProxyImageMissing")
     found = project(item.backend, item.materials)
     if isinstance(found, Projected) and item.backend.spec.oidc and not isinstance(ground.passphrase, str):
         found = ground.passphrase or Fault(
@@ -210,7 +215,7 @@ class _Frame:
         assembly = Assembly(parts, self.headers, base, self.ground.dashboards, passphrase)
         files = {key: content for _, found in served for key, content in found.files.items()}
         files |= {CONFIG_KEY: proxy_conf(assembly).encode(), BASE_KEY: httpd_conf(base).encode()}
-        if authorities := b"".join(part.authorities for part in parts):
+        if authorities := b"".join(_once(parts)):
             files[AUTHORITIES_KEY] = authorities
         for pair in (part.pair for part in parts if part.pair):
             files |= {"sp-key.pem": pair.key, "sp-cert.pem": pair.certificate}
@@ -218,21 +223,27 @@ class _Frame:
         return files
 
 
-def _fitting(served: Sequence[Served], frame: _Frame) -> tuple[list[Served], list[Left]]:
-    """Those that fit into one Secret together, taken in the order of their names."""
+def _once(parts: Sequence[Part]) -> Iterable[bytes]:
+    """Each certificate of all bundles, once."""
+    return dict.fromkeys(pem for part in parts if part.authorities for pem in certificates(part.authorities))
+
+
+def _fitting(served: Sequence[Served], frame: _Frame, order: Sequence[str]) -> tuple[list[Served], list[Left]]:
+    """Those that fit into one Secret together, taken in this order and given back by name."""
     kept: list[Served] = []
     left: list[Left] = []
     total = _size(frame.files(())) + (len(frame.sp.document) if frame.sp else 0) + _GLOBALS
-    for name, found in served:
+    for name, found in sorted(served, key=lambda item: order.index(item[0])):
         if total + _weight(found) > BUDGET:
-            why = f"all files of the sidecar together would have more than {BUDGET} bytes, which is what fits"
+            why = f"all files of the sidecar together would have more than {BUDGET} bytes; who is served already stays: {_LIGHTER}"
             left.append(Left(name, why, fault=True, reason="TooLarge"))
         else:
             total += _weight(found)
             kept.append((name, found))
-    return kept, left
+    return sorted(kept, key=lambda item: item[0]), left
 
 
+_LIGHTER: Final = "make caBundleSecretRef or the metadata of a backend smaller, or use another Keystone"
 _GLOBALS: Final = 16384
 """Bytes that the directives of a module as a whole take at most."""
 

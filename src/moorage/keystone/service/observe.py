@@ -24,7 +24,7 @@ from moorage.runtime.projection import rolled_out
 from moorage.runtime.room import Caches, Index, Watch, by_index, owned
 from moorage.runtime.world import World
 
-from . import metrics
+from . import federated_pods, metrics
 from .domains import data_of
 from .federation_secrets import METADATA_SECRET, PAIR_SECRET, PASSPHRASE_SECRET, STAGED_SECRET
 from .key_pair import CERTIFICATE, not_after
@@ -131,6 +131,7 @@ def _inputs(world: World, keystone: Keystone) -> Inputs:
         passphrase=_secret(world, namespace, keystone.metadata.name + PASSPHRASE_SECRET),
         pair=_secret(world, namespace, keystone.metadata.name + PAIR_SECRET),
         staged=_secret(world, namespace, keystone.metadata.name + STAGED_SECRET),
+        running=federated_pods.image_of(world.cache.get(DEPLOYMENT, keystone.key)),
     )
 
 

@@ -95,7 +95,7 @@ def wanted(inputs: Inputs) -> Wanted:
         domain_files=Bundle(f"{name}-{DOMAINS_BASE}", domains.files) if domains.files else None,
         federation_files=files,
         overridden=overridden(keystone, facts),
-        sidecar=_sidecar(keystone, federation, files),
+        sidecar=_sidecar(inputs, federation, files),
         stale=tuple(_stale(inputs.backends)),
     )
 
@@ -109,6 +109,7 @@ def ground(inputs: Inputs) -> Ground:
         dashboards=(declared.trusted_dashboards if declared else None) or (),
         passphrase=_passphrase(inputs),
         next_certificate=_staged(inputs),
+        running=bool(inputs.running),
     )
 
 
@@ -128,12 +129,15 @@ def _passphrase(inputs: Inputs) -> str | Fault | None:
         return Fault("PassphraseUnavailable", f"{fault}; delete the Secret to have a new one made")
 
 
-def _sidecar(keystone: Keystone, federation: Federation, files: Bundle | None) -> federated_pods.Sidecar | None:
+def _sidecar(inputs: Inputs, federation: Federation, files: Bundle | None) -> federated_pods.Sidecar | None:
+    """With the declared image; with the one that runs while a sidecar has to stay that is not declared any more."""
+    keystone = inputs.keystone
     declared = keystone.spec.federation
-    if files is None or declared is None or declared.proxy_image is None:
+    image = declared.proxy_image.reference if declared and declared.proxy_image else inputs.running
+    if files is None or not image:
         return None
     elsewhere = federation.saml and keystone.spec.replicas > 1
-    return federated_pods.Sidecar(declared.proxy_image.reference, files.name, federation.mounts, elsewhere)
+    return federated_pods.Sidecar(image, files.name, federation.mounts, elsewhere)
 
 
 def _stale(backends: Iterable[Attached]) -> Iterator[str]:

@@ -96,6 +96,7 @@ class Inputs:
         passphrase: the Secret that encrypts sessions of the sidecar.
         pair: the Secret with our own key pair of the SAML service provider.
         staged: the Secret with the key pair that will take its place.
+        running: image of the sidecar that the Deployment runs, "" without one.
     """
 
     keystone: Keystone
@@ -106,6 +107,7 @@ class Inputs:
     passphrase: JsonObject | None = field(default=None, repr=False)
     pair: JsonObject | None = field(default=None, repr=False)
     staged: JsonObject | None = field(default=None, repr=False)
+    running: str = ""
 
 
 @dataclass(frozen=True, slots=True)
