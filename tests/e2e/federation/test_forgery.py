@@ -81,6 +81,19 @@ async def test_forged_claims_alone_give_no_token(site: Stand, name: str) -> None
         assert (found.status in (302, 303, 401), found.token) == (True, ""), (kind, found.status, found.text[:300])
 
 
+@pytest.mark.case("S1", "S2")
+@pytest.mark.parametrize("method", ["openid", "mapped"])
+@pytest.mark.parametrize("name", [ACME, BETA, CORP])
+async def test_the_path_of_passwords_takes_no_federated_method(site: Stand, name: str, method: str) -> None:
+    """Keystone's federated methods answer at /v3/auth/tokens too, past every protected path: neither headers nor the query are claims."""
+    remote = site.idp.entity(CORP) if name == CORP else site.idp.issuer(name)
+    for protocol in ("openid", "mapped"):
+        identity = {"methods": [method], method: {"identity_provider": name, "protocol": protocol}}
+        for query in ("", f"?{remote}", f"?HTTP_OIDC_ISS={remote}&OIDC-ISS={remote}"):
+            found = await site.authenticated(identity, query=query, claims=_forged(site, name, "upper"))
+            assert (found.status in (400, 401, 403, 404), found.token) == (True, ""), (found.status, found.text[:300])
+
+
 async def _hidden(site: Stand) -> str:
     """An identity provider that Keystone takes and the sidecar does not know, as one that is being attached or detached."""
     async with site.administrator() as admin:

@@ -22,7 +22,7 @@ ON_PURPOSE = (
     "a placeholder is {<digits>}", "must hold an id or a name", "groups needs the id or the name", "regex needs anyOneOf or notAnyOf",
     "is not a regular expression", "exactly one of id, or name with domain", "control character", "should be at least 1 chars long",
     "must have at least 1 items", "should have at least 1 items", "must match ^[A-Za-z0-9_-]+$",
-    "must be of type string",
+    "must be of type string", "must start with HTTP_",
 )  # fmt: skip
 """Reasons for which admission refuses rules that Keystone would store: they could never work, or work otherwise than they look."""
 relaxed = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
