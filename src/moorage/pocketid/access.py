@@ -9,14 +9,7 @@ from typing import Final
 
 from moorage.runtime.install import Access
 
-_READ: Final = ("get", "list", "watch")
-_APPLIED: Final = (*_READ, "create", "patch")
-
 ACCESS: Final = (
-    Access("", ("secrets",), (*_APPLIED, "update", "delete")),
+    Access("", ("secrets",), ("get", "list", "watch", "create", "patch", "update", "delete")),
     Access("", ("configmaps",), ("get",)),
-    Access("", ("services",), (*_APPLIED, "delete")),
-    Access("", ("persistentvolumeclaims",), _APPLIED),
-    Access("apps", ("deployments", "statefulsets"), (*_APPLIED, "delete")),
-    Access("gateway.networking.k8s.io", ("httproutes",), (*_APPLIED, "delete")),
 )
