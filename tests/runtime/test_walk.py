@@ -59,6 +59,21 @@ async def test_second_pass_makes_no_request_at_all(client: Client) -> None:
         assert client.calls.total() == before
 
 
+async def test_a_room_is_asked_once_more_for_an_object_that_is_gone(client: Client) -> None:
+    """It drops what it remembers of it; without that, numbers of what was deleted would be shown for ever."""
+    asked: list[Key] = []
+
+    async def observe(world: World, key: Key) -> Seen | None:
+        asked.append(key)
+        return await ROOM.observe(world, key)
+
+    async with cached_world(client, [ROOM]) as world:
+        walk = Walk(replace(ROOM, observe=observe), world)
+        before = client.calls.total()
+        assert await walk(Key("default", "nobody")) == Done()
+        assert (asked, client.calls.total()) == ([Key("default", "nobody")], before)
+
+
 async def test_second_process_makes_no_write(client: Client) -> None:
     """A restart over an unchanged world writes nothing and tells no event again."""
     await created(client, widget("w"))
@@ -144,8 +159,9 @@ async def test_an_object_that_vanishes_during_the_pass_is_done(client: Client) -
 
     async def observe(world: Any, key: Key) -> Seen | None:
         seen = await ROOM.observe(world, key)
-        await client.patch(WIDGETS, key, {"metadata": {"finalizers": None}})
-        await client.delete(WIDGETS, key)
+        if seen is not None:
+            await client.patch(WIDGETS, key, {"metadata": {"finalizers": None}})
+            await client.delete(WIDGETS, key)
         return seen
 
     room = replace(ROOM, observe=observe)

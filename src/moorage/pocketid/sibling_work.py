@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from moorage.core.meta import JsonObject, Key, is_terminating, key_of
 from moorage.core.outcome import Outcome
@@ -125,6 +125,7 @@ def _noted(search: Search[T], item: T) -> T:
 class Noun:
     """How a kind's counterpart is called: in sentences, in event reasons; where the status keeps its id; what it is shown by."""
 
+    kind: Kind[Any]
     word: str
     reason: str
     field: str
@@ -142,36 +143,37 @@ def remembered(seen: Seen, id: str | None, noun: Noun) -> Seen:
     return replace(seen, happened=(*seen.happened, Event("Normal", "LeftBehind", stays)))
 
 
-def recognised(world: World, kind: Kind[Any], seen: Seen, noun: Noun) -> Seen:
+def recognised(world: World, seen: Seen, noun: Noun) -> Seen:
     """The snapshot with what there is to say of a counterpart that was found or lost: gone, somebody else's, or adopted just now."""
     if seen.look is not None:
         return seen
     if seen.lost:
-        metrics.EXTERNAL_DELETIONS.labels(kind.kind).inc()
+        metrics.EXTERNAL_DELETIONS.labels(noun.kind.kind).inc()
         event = Event(
             "Warning", "DeletedElsewhere", f"{noun.word} {seen.known} is gone from Pocket-ID; it is made again"
         )
         seen = replace(seen, known=None, happened=(*seen.happened, event))
     if seen.found is None:
         return seen
-    if rival := _rival(world, kind, seen, noun):
+    if rival := _rival(world, seen, noun):
         return replace(seen, rival=rival)
     if seen.known is not None:
         return seen
-    metrics.operated(kind.kind, "adopted")
-    event = Event(
-        "Normal",
-        f"{noun.reason}Adopted",
-        f"adopted {noun.word} {getattr(seen.found, noun.shown)!r} (id {seen.found.id})",
-    )
-    return replace(seen, happened=(*seen.happened, event))
+    return replace(seen, happened=(*seen.happened, _taken(noun, seen.found, "adopted")))
 
 
-def _rival(world: World, kind: Kind[Any], seen: Sibling[Any, Any], noun: Noun) -> str:
+def _taken(noun: Noun, item: Any, what: Literal["created", "adopted"], detail: str = "") -> Event:
+    """The event of a counterpart that is ours from now on; it is counted."""
+    metrics.operated(noun.kind.kind, what)
+    text = f"{what} {noun.word} {getattr(item, noun.shown)!r}{detail} (id {item.id})"
+    return Event("Normal", f"{noun.reason}{what.capitalize()}", text)
+
+
+def _rival(world: World, seen: Sibling[Any, Any], noun: Noun) -> str:
     """Why a counterpart is not ours: another resource of the kind has it in its status, and had it first; "" when none does."""
     resource, bond, id = seen.resource, seen.bond.instance, seen.found.id if seen.found else None
     here = None if bond is None else (bond.namespace, bond.name)
-    for other in world.cache.list(kind.resource):
+    for other in world.cache.list(noun.kind.resource):
         status = other.get("status") or {}
         where = status.get("instance") or {}
         if key_of(other) == resource.key or is_terminating(other) or status.get(noun.field) != id:
@@ -179,7 +181,7 @@ def _rival(world: World, kind: Kind[Any], seen: Sibling[Any, Any], noun: Noun) -
         if (where.get("namespace"), where.get("name")) != here:
             continue
         if seen.known != id or _age(other) < _age_of(resource):
-            return f"{kind.kind} {key_of(other)} has it already; name another one here, or delete one of the two"
+            return f"{noun.kind.kind} {key_of(other)} has it already; name another one here, or delete one of the two"
     return ""
 
 
@@ -217,6 +219,36 @@ async def perform(
     except PocketIDError as error:
         return replace(seen, failed=(*seen.failed, (plan, trouble_of(error))))
     return replace(done, tried=(*done.tried, plan))
+
+
+def taken(
+    noun: Noun, seen: Seen, listing: Listing[T], item: T, ours: Literal["created", "adopted"], detail: str = ""
+) -> Seen:
+    """The snapshot after a create: the counterpart is there, made by us or taken over."""
+    listing.note(item)
+    return replace(seen.with_found(item, _taken(noun, item, ours, detail)), known=item.id)
+
+
+def updated(noun: Noun, seen: Seen, listing: Listing[T], item: T, what: str) -> Seen:
+    """The snapshot after a change; `what` says what was done."""
+    listing.note(item)
+    metrics.operated(noun.kind.kind, "updated")
+    return seen.with_found(item, Event("Normal", f"{noun.reason}Updated", f"{what} (id {item.id})"))
+
+
+async def deleted(
+    noun: Noun, seen: Seen, listing: Listing[T], id: str, delete: Callable[[str], Awaitable[None]]
+) -> Seen:
+    """Delete the counterpart; one that is gone already is as good."""
+    try:
+        await delete(id)
+    except NotFound:
+        return replace(seen, gone=True)
+    finally:
+        listing.forget(id)
+    metrics.operated(noun.kind.kind, "deleted")
+    event = Event("Normal", f"{noun.reason}Deleted", f"deleted {noun.word} (id {id})")
+    return replace(seen, gone=True, happened=(*seen.happened, event))
 
 
 async def _patched(world: World, kind: Kind[Any], seen: Seen, patch: JsonObject, subresource: str) -> Seen:

@@ -159,7 +159,7 @@ class Room(Generic[Seen, Plan]):
         name: controller name in metrics and logs, such as `keystoneidentitybackend`.
         finalizer: ours; the walk adds it before anything else and removes it when `decide` answers Released.
             None: the room needs no deletion work.
-        observe: reads only; None when the object is gone.
+        observe: reads only; None when the object is gone, of which it then forgets what it remembers (series of metrics included).
         decide: pure; the next plan, an outcome, or Released.
         apply: performs one plan; returns the snapshot with the answers.
         report: pure; conditions, status and events for an outcome.

@@ -54,15 +54,20 @@ class Walk:
         if obj is not None:
             obj = await self._with_finalizer(obj)
         if obj is None:
-            self._told.pop(key, None)
-            return Done()
+            return await self._gone(key)
         try:
             return await self._pass(key, obj)
         except NotFound:
             if await self.world.refresh(self.room.kind.resource, key) is None:
-                self._told.pop(key, None)
-                return Done()
+                return await self._gone(key)
             raise
+
+    async def _gone(self, key: Key) -> Outcome:
+        """Nothing is left to do. The room is asked for a snapshot all the same: it finds none, and drops what it remembers of the object."""
+        self._told.pop(key, None)
+        if self.world.cache.get(self.room.kind.resource, key) is None:
+            await self.room.observe(self.world, key)
+        return Done()
 
     async def _pass(self, key: Key, obj: JsonObject) -> Outcome:
         seen = await self.room.observe(self.world, key)

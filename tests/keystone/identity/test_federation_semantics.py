@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
 from typing import Any
 
-import aiohttp
 import pytest
-from tests.keystone.stub_keystone import StubKeystone
-from tests.real.keystone import PASSWORD, Keystone, keystone
 
-from moorage.core.secret import SecretText
-from moorage.keystone.identity import Identity, Login, Tokens
+from moorage.keystone.identity import Identity
 from moorage.keystone.identity_access import Grant, Scope
 from moorage.keystone.identity_errors import Conflict, NotFound, Refused
 from moorage.keystone.identity_federation import REMOTE_ID_LIMIT, IdentityProvider, Protocol
@@ -25,32 +19,6 @@ RULES: list[dict[str, Any]] = [
         "remote": [{"type": "HTTP_OIDC_SUB"}],
     }
 ]
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keystone]:
-    """A real Keystone for the tests of this file."""
-    with keystone(tmp_path_factory.mktemp("keystone")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def kept() -> Tokens:
-    """Tokens of the real one, for all tests of this file."""
-    return Tokens(lambda: datetime.now(UTC))
-
-
-@pytest.fixture(params=["stub", pytest.param("real", marks=pytest.mark.e2e)])
-async def identity(request: pytest.FixtureRequest) -> AsyncIterator[Identity]:
-    """An administrator at either."""
-    if request.param == "real":
-        login = Login(request.getfixturevalue("served").url, "admin", SecretText(PASSWORD))
-        async with aiohttp.ClientSession() as session:
-            yield Identity(session, login, request.getfixturevalue("kept"))
-        return
-    async with StubKeystone() as stub, aiohttp.ClientSession() as session:
-        login = Login(stub.url, "admin", SecretText("admin-password"))
-        yield Identity(session, login, Tokens(lambda: datetime.now(UTC)))
 
 
 def new() -> str:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-from tests.keystone.stub_keystone import StubKeystone
 from tests.real.directory import CORP, CORP_PASSWORD, CORP_READER, Directory, corp
-from tests.real.keystone import PASSWORD, Keystone, keystone
+from tests.real.keystone import Keystone
 
 from moorage.core.secret import SecretText
 from moorage.keystone.backend import KIND
@@ -22,31 +20,6 @@ from moorage.keystone.identity import Identity, Login, Tokens
 from moorage.keystone.identity_errors import Conflict, Forbidden, NotFound, Refused, Unauthorized
 
 pytestmark = pytest.mark.xdist_group("keystone")
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keystone]:
-    """A real Keystone for the tests of this file."""
-    with keystone(tmp_path_factory.mktemp("keystone")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def kept() -> Tokens:
-    """Tokens of the real one, for all tests of this file: its logins take a while."""
-    return Tokens(lambda: datetime.now(UTC))
-
-
-@pytest.fixture(params=["stub", pytest.param("real", marks=pytest.mark.e2e)])
-async def identity(request: pytest.FixtureRequest) -> AsyncIterator[Identity]:
-    """An administrator at either."""
-    if request.param == "real":
-        login = Login(request.getfixturevalue("served").url, "admin", SecretText(PASSWORD))
-        async with aiohttp.ClientSession() as session:
-            yield Identity(session, login, request.getfixturevalue("kept"))
-        return
-    async with StubKeystone() as stub, aiohttp.ClientSession() as session:
-        yield administrator(session, stub.url)
 
 
 def administrator(session: aiohttp.ClientSession, url: str, password: str = "admin-password") -> Identity:

@@ -121,11 +121,26 @@ def check_provider_name(path: str, resource: str, declared: str | None) -> Itera
         yield required(f"{path}.identityProviderName", detail)
 
 
+def issuer_fault(issuer: str) -> str:
+    """Why nobody could be sent to this issuer, or should not be; "" when they can.
+
+    mod_auth_openidc takes an issuer with an @ for somebody's account and asks the host behind it (WebFinger), whatever the metadata say.
+    """
+    host = issuer.partition("://")[2].partition("/")[0].partition("?")[0]
+    if "@" in issuer:
+        return "must not contain @: write the issuer without a user, as the provider's discovery document has it"
+    if "#" in issuer:
+        return "must not have a fragment (#): write it as the provider's discovery document has it"
+    return "" if host.partition(":")[0] else "must name a host, such as https://idp.example.org/realms/corp"
+
+
 def _check_text(oidc: Oidc) -> Iterator[FieldError]:
     for name in _EMBEDDED:
         yield from embedded(f"spec.oidc.{_alias(oidc, name)}", getattr(oidc, name))
     for index, scope in enumerate(oidc.scopes):
         yield from embedded(f"spec.oidc.scopes[{index}]", scope)
+    if why := issuer_fault(oidc.issuer):
+        yield invalid("spec.oidc.issuer", oidc.issuer, why)
     for path, url in _urls(oidc):
         if url and not url.startswith(_HTTP):
             yield invalid(path, url, "must start with http:// or https://")

@@ -14,7 +14,7 @@ from moorage.core.outcome import Outcome
 from moorage.keystone.service.manifests import SAML_SUFFIX
 from moorage.keystone.service.types import KIND as KEYSTONE
 from moorage.kube.resources import DEPLOYMENTS, SECRETS
-from moorage.runtime.room import Caches, Index, Released, Report, Room, Watch, by_index
+from moorage.runtime.room import Caches, Index, Report, Room, Watch, by_index
 
 from . import metrics
 from .apply import apply
@@ -91,14 +91,6 @@ def _by_secret(secret: JsonObject, caches: Caches) -> Iterable[Key]:
         yield from _ATTACHED(keystone, caches)
 
 
-def _decided(seen: Seen) -> Plan | Outcome | Released:
-    """The decision; a backend that is let go leaves no numbers behind."""
-    answer = decide(seen)
-    if isinstance(answer, Released):
-        metrics.forget(seen.backend.key)
-    return answer
-
-
 def _reported(seen: Seen, outcome: Outcome) -> Report:
     """The report, and the same in numbers."""
     said = report(seen, outcome)
@@ -112,7 +104,7 @@ ROOM: Final[Room[Seen, Plan]] = Room(
     kind=KIND,
     finalizer=FINALIZER,
     observe=observe,
-    decide=_decided,
+    decide=decide,
     apply=apply,
     report=_reported,
     watches=(

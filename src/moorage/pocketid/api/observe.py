@@ -32,7 +32,7 @@ from .seen import Seen
 from .types import KIND
 
 BY_NAMED_API: Final = "pocketid-client-by-named-api"
-NOUN: Final = Noun("API", "API", "apiID")
+NOUN: Final = Noun(KIND, "API", "API", "apiID")
 
 
 async def observe(world: World, key: Key) -> Seen | None:
@@ -57,7 +57,7 @@ async def _asked(world: World, seen: Seen, client: PocketID) -> Seen:
         client.get_api,
         lambda api: audience(api.resource) == seen.audience,
     )
-    seen = recognised(world, KIND, await find(world, seen, search), NOUN)
+    seen = recognised(world, await find(world, seen, search), NOUN)
     if isinstance(decide(seen), Outcome | Released):
         return seen
     return await look_again(seen, search)

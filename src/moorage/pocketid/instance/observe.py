@@ -7,6 +7,7 @@ Source: spec/pocketid.md 2.1.
 from __future__ import annotations
 
 from moorage.core.meta import Key
+from moorage.pocketid import metrics
 from moorage.pocketid.reach import NotReachable, facts_of, reach
 from moorage.pocketid.rest import (
     PocketID,
@@ -26,6 +27,7 @@ async def observe(world: World, key: Key) -> Seen | None:
     """The snapshot of one instance, None when it is gone."""
     obj = world.cache.get(KIND.resource, key)
     if obj is None:
+        metrics.forget(KIND.kind, key)
         return None
     instance, url, resync = KIND.parse(obj), facts_of(obj).url, settings().resync
     if instance.spec.external is None:

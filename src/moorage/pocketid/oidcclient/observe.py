@@ -20,6 +20,7 @@ from moorage.pocketid.selection import NotSelected, bound_instance, same_instanc
 from moorage.pocketid.settings import settings
 from moorage.runtime.world import World
 
+from . import metrics
 from .observe_keys import identities_of
 from .observe_references import apis_of, groups_of, listing_groups
 from .observe_server import look, look_aside
@@ -35,6 +36,7 @@ async def observe(world: World, key: Key) -> Seen | None:
     """The snapshot of one client, None when it is gone."""
     obj = world.cache.get(KIND.resource, key)
     if obj is None:
+        metrics.forget(key)
         return None
     client = KIND.parse(obj)
     seen = Seen(client, settings(), world.now(), annotations=client.metadata.annotations)

@@ -15,7 +15,7 @@ from moorage.kube.resources import SECRETS
 from moorage.pocketid.api.types import KIND as API
 from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.usergroup.types import KIND as USER_GROUP
-from moorage.runtime.room import Caches, Index, Released, Report, Room, Watch, by_index, owned
+from moorage.runtime.room import Caches, Index, Report, Room, Watch, by_index, owned
 
 from . import metrics
 from .apply import apply
@@ -121,14 +121,6 @@ def _secret_changed(old: JsonObject | None, new: JsonObject | None) -> bool:
     return controller_of(new or old or {"metadata": {}}) is not None
 
 
-def _decided(seen: Seen) -> Plan | Outcome | Released:
-    """The decision; a client that is let go leaves no numbers behind."""
-    answer = decide(seen)
-    if isinstance(answer, Released):
-        metrics.forget(seen.key)
-    return answer
-
-
 def _reported(seen: Seen, outcome: Outcome) -> Report:
     """The report, and the same in numbers."""
     said = report(seen, outcome)
@@ -141,7 +133,7 @@ ROOM: Final[Room[Seen, Plan]] = Room(
     kind=KIND,
     finalizer=FINALIZER,
     observe=observe,
-    decide=_decided,
+    decide=decide,
     apply=apply,
     report=_reported,
     watches=(

@@ -9,15 +9,15 @@ from dataclasses import replace
 from datetime import datetime
 
 from moorage.kube.resources import SECRETS
-from moorage.pocketid import metrics
 from moorage.pocketid.listings import Listing
 from moorage.pocketid.reach import lists_of
 from moorage.pocketid.rest import AlreadyExists, NotFound, PocketID, ServerFailed, User
-from moorage.pocketid.sibling_work import perform
+from moorage.pocketid.sibling_work import deleted, perform, taken, updated
 from moorage.runtime.room import Event
 from moorage.runtime.world import World
 
 from .keys import Held, Shelf, encoded, end_of, manifest, place, shelf_of
+from .observe import NOUN
 from .seen import Create, Delete, DropKey, MakeKey, MakeLink, Plan, Seen, SetClaims, Update, WriteData, WriteKeys
 from .types import KIND, ApiKey
 
@@ -42,12 +42,12 @@ async def _act(world: World, seen: Seen, plan: Plan) -> Seen:
         case Update(id, members):
             assert seen.found is not None
             made = await client.update_user(id, seen.found.body(seen.managed))
-            return _updated(seen, users, made, f"set {', '.join(members)} of user {made.username!r}")
+            return updated(NOUN, seen, users, made, f"set {', '.join(members)} of user {made.username!r}")
         case SetClaims(id, claims):
             answered = await client.update_user_custom_claims(id, claims)
             assert seen.found is not None
-            return _updated(
-                seen, users, replace(seen.found, claims=answered), f"set claims of user {seen.found.username!r}"
+            return updated(
+                NOUN, seen, users, replace(seen.found, claims=answered), f"set claims of user {seen.found.username!r}"
             )
         case MakeLink(id, until):
             link = await client.create_one_time_access_token(id, datetime.fromisoformat(until) - seen.now)
@@ -59,7 +59,7 @@ async def _act(world: World, seen: Seen, plan: Plan) -> Seen:
         case DropKey(user, id):
             return await _drop_key(seen, client, user, id)
         case Delete(id):
-            return await _delete(seen, client, users, id)
+            return await deleted(NOUN, seen, users, id, client.delete_user)
     raise AssertionError(f"no such plan: {plan!r}")
 
 
@@ -72,19 +72,14 @@ async def _create(seen: Seen, client: PocketID, users: Listing[User], plan: Crea
     try:
         made = await client.create_user(seen.fresh_body)
     except (AlreadyExists, ServerFailed):
-        taken = await _taken(seen, client, plan)
-        if taken is None:
+        there = await _there(seen, client, plan)
+        if there is None:
             raise
-        made = taken
-    ours = made.id == plan.id
-    users.note(made)
-    metrics.operated(KIND.kind, "created" if ours else "adopted")
-    what = "created" if ours else "adopted"
-    event = Event("Normal", f"User{what.capitalize()}", f"{what} user {made.username!r} (id {made.id})")
-    return replace(seen.with_found(made, event), known=made.id)
+        made = there
+    return taken(NOUN, seen, users, made, "created" if made.id == plan.id else "adopted")
 
 
-async def _taken(seen: Seen, client: PocketID, plan: Create) -> User | None:
+async def _there(seen: Seen, client: PocketID, plan: Create) -> User | None:
     try:
         return await client.get_user(plan.id)
     except NotFound:
@@ -97,12 +92,6 @@ async def _taken(seen: Seen, client: PocketID, plan: Create) -> User | None:
     return next((user for user in await client.list_users() if (user.email or "").casefold() == email), None)
 
 
-def _updated(seen: Seen, users: Listing[User], user: User, what: str) -> Seen:
-    users.note(user)
-    metrics.operated(KIND.kind, "updated")
-    return seen.with_found(user, Event("Normal", "UserUpdated", f"{what} (id {user.id})"))
-
-
 async def _drop_key(seen: Seen, client: PocketID, user: str, id: str) -> Seen:
     done = replace(seen, dropped=seen.dropped | {id})
     try:
@@ -110,18 +99,6 @@ async def _drop_key(seen: Seen, client: PocketID, user: str, id: str) -> Seen:
     except NotFound:
         return done
     return replace(done, happened=(*seen.happened, Event("Normal", "APIKeyDeleted", f"deleted API key (id {id})")))
-
-
-async def _delete(seen: Seen, client: PocketID, users: Listing[User], id: str) -> Seen:
-    try:
-        await client.delete_user(id)
-    except NotFound:
-        return replace(seen, gone=True)
-    finally:
-        users.forget(id)
-    metrics.operated(KIND.kind, "deleted")
-    event = Event("Normal", "UserDeleted", f"deleted user (id {id})")
-    return replace(seen, gone=True, happened=(*seen.happened, event))
 
 
 # --- Secrets with keys

@@ -27,7 +27,7 @@ from .seen import Seen, Values
 from .types import DATA_SUFFIX, KIND, PocketIDUser, Value
 
 KEYS_BY_USER: Final = "pocketid-key-secret-by-user"
-NOUN: Final = Noun("user", "User", "userID", "username")
+NOUN: Final = Noun(KIND, "user", "User", "userID", "username")
 _WIRE: Final = ("username", "firstName", "lastName", "email", "displayName")
 
 
@@ -62,7 +62,7 @@ async def _asked(world: World, seen: Seen, client: PocketID) -> Seen:
     seen = await find(world, seen, search)
     if seen.found is None and seen.look is None:
         seen = await _by_address(world, seen, search)
-    seen = recognised(world, KIND, seen, NOUN)
+    seen = recognised(world, seen, NOUN)
     if isinstance(decide(seen), Outcome | Released):
         return seen
     return await look_again(seen, search)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from moorage.pocketid import metrics
 from moorage.pocketid.listings import Listing
 from moorage.pocketid.reach import lists_of
-from moorage.pocketid.rest import AlreadyExists, Group, NotFound, PocketID
-from moorage.pocketid.sibling_work import perform
-from moorage.runtime.room import Event
+from moorage.pocketid.rest import AlreadyExists, Group, PocketID
+from moorage.pocketid.sibling_work import deleted, perform, taken, updated
 from moorage.runtime.world import World
 
+from .observe import NOUN
 from .seen import Create, Delete, Plan, Rename, Seen, SetClaims, SetMembers
 from .types import KIND
 
@@ -33,47 +32,28 @@ async def _act(world: World, seen: Seen, plan: Plan) -> Seen:
             return await _create(seen, client, groups, plan)
         case Rename(id, name, friendly_name):
             made = await client.update_user_group(id, name, friendly_name)
-            return _updated(seen, groups, made, f"named group {name!r}")
+            return updated(NOUN, seen, groups, made, f"named group {name!r}")
         case SetClaims(id, claims):
             answered = await client.update_user_group_custom_claims(id, claims)
             assert seen.found is not None
-            return _updated(seen, groups, replace(seen.found, claims=answered), f"set claims of group {seen.name!r}")
+            return updated(
+                NOUN, seen, groups, replace(seen.found, claims=answered), f"set claims of group {seen.name!r}"
+            )
         case SetMembers(id, users):
             made = await client.update_user_group_users(id, users)
-            return _updated(seen, groups, made, f"set members of group {seen.name!r}")
+            return updated(NOUN, seen, groups, made, f"set members of group {seen.name!r}")
         case Delete(id):
-            return await _delete(seen, client, groups, id)
+            return await deleted(NOUN, seen, groups, id, client.delete_user_group)
     raise AssertionError(f"no such plan: {plan!r}")
 
 
 async def _create(seen: Seen, client: PocketID, groups: Listing[Group], plan: Create) -> Seen:
     """A name that is taken belongs to a group that is adopted, a lost answer's own included."""
     try:
-        made, what = await client.create_user_group(plan.name, plan.friendly_name), "created"
+        made = await client.create_user_group(plan.name, plan.friendly_name)
     except AlreadyExists:
         named = await client.find_user_group_named(plan.name)
         if named is None:
             raise
-        made, what = await client.get_user_group(named.id), "adopted"
-    groups.note(made)
-    metrics.operated(KIND.kind, "created" if what == "created" else "adopted")
-    event = Event("Normal", f"Group{what.capitalize()}", f"{what} group {made.name!r} (id {made.id})")
-    return replace(seen.with_found(made, event), known=made.id)
-
-
-def _updated(seen: Seen, groups: Listing[Group], group: Group, what: str) -> Seen:
-    groups.note(group)
-    metrics.operated(KIND.kind, "updated")
-    return seen.with_found(group, Event("Normal", "GroupUpdated", f"{what} (id {group.id})"))
-
-
-async def _delete(seen: Seen, client: PocketID, groups: Listing[Group], id: str) -> Seen:
-    try:
-        await client.delete_user_group(id)
-    except NotFound:
-        return replace(seen, gone=True)
-    finally:
-        groups.forget(id)
-    metrics.operated(KIND.kind, "deleted")
-    event = Event("Normal", "GroupDeleted", f"deleted group (id {id})")
-    return replace(seen, gone=True, happened=(*seen.happened, event))
+        return taken(NOUN, seen, groups, await client.get_user_group(named.id), "adopted")
+    return taken(NOUN, seen, groups, made, "created")

@@ -38,7 +38,7 @@ from .seen import Seen
 from .types import KIND
 
 BY_NAMED_GROUP: Final = "pocketid-client-by-named-group"
-NOUN: Final = Noun("group", "Group", "groupID")
+NOUN: Final = Noun(KIND, "group", "Group", "groupID")
 
 
 async def observe(world: World, key: Key) -> Seen | None:
@@ -61,7 +61,7 @@ async def _asked(world: World, seen: Seen, client: PocketID) -> Seen:
     search: Search[Group] = Search(
         lists.groups, client.list_user_groups, client.get_user_group, lambda group: nfc(group.name) == seen.name
     )
-    seen = recognised(world, KIND, await find(world, seen, search), NOUN)
+    seen = recognised(world, await find(world, seen, search), NOUN)
     if seen.look is None and seen.resource.spec.users is not None:
         seen = await _with_members(world, seen, client)
     if _needs_more(seen):
