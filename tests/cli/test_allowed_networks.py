@@ -6,8 +6,8 @@ import pytest
 from tests.cli.conftest import Run
 
 from moorage.cli.operator import allowed_networks
+from moorage.core.addresses import parse_networks
 from moorage.core.errors import InputError
-from moorage.net.addresses import parse_networks
 
 FLAG = "--federation-metadata-allow-cidrs"
 

@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 from tests.real.certificates import Authority
 from tests.real.ports import free_port
 
-from moorage.net.addresses import parse_networks
+from moorage.core.addresses import parse_networks
 from moorage.net.guard import FetchFailed, Guard, UnusableRoots, shown, unusable
 from moorage.net.resolver import ServiceResolver
 from moorage.net.sessions import Sessions

@@ -21,12 +21,12 @@ import typer
 from moorage import keystone
 from moorage.apiserver import Server
 from moorage.cli.systems import ADMISSIONS, KINDS, ROOMS
+from moorage.core.addresses import Network
 from moorage.core.errors import EnvironmentError_, StorageError
 from moorage.core.meta import JsonObject
 from moorage.kube import resources
 from moorage.kube.client import Client
 from moorage.kube.config import load_kubeconfig
-from moorage.net.addresses import Network
 from moorage.node.images.store import Recipe
 from moorage.node.network.addresses import SERVICES, claim
 from moorage.node.node import Node

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from moorage.cli.systems import ADMISSIONS, KINDS, ROOMS
+from moorage.core.addresses import Network, UnusableNetwork, parse_networks
 from moorage.core.durations import parse_duration
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject, Key, ResourceType, key_of
@@ -18,7 +19,6 @@ from moorage.kube.client import Client
 from moorage.kube.config import Connection, in_cluster, load_kubeconfig
 from moorage.kube.errors import NotFound
 from moorage.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from moorage.net.addresses import Network, UnusableNetwork, parse_networks
 from moorage.runtime import logs
 from moorage.runtime.admission_server import OwnAuthority, Place
 from moorage.runtime.controller import Pace

@@ -23,7 +23,8 @@ from aiohttp.abc import AbstractResolver
 from aiohttp.typedefs import LooseHeaders
 from yarl import URL
 
-from .addresses import Network, port_refusal, refusal
+from moorage.core.addresses import Network, port_refusal, refusal
+
 from .resolver import SystemResolver
 
 TIME: Final = 10.0

@@ -14,7 +14,8 @@ from typing import Self
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
-from .addresses import Network
+from moorage.core.addresses import Network
+
 from .guard import Guard
 
 TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=5.0)

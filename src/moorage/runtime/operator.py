@@ -18,10 +18,10 @@ from typing import Any
 
 import structlog
 
+from moorage.core.addresses import Network
 from moorage.core.meta import JsonObject, Key, ResourceType
 from moorage.kube.client import Client
 from moorage.kube.resources import SERVICES
-from moorage.net.addresses import Network
 from moorage.net.resolver import ServiceResolver
 from moorage.net.sessions import Sessions
 from moorage.schema.review import Admission

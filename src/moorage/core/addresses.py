@@ -2,14 +2,14 @@
 
 Enters: an address as it is about to be connected to, and the networks that a person allowed at the command line. Leaves: why not, or
 nothing. Pure; it resolves no name. Source: seed 000, OIDCBackendSpec; spec/keystone.md 4.8 and section 7 S6; the special-purpose
-registries of IANA (RFC 6890); docs/adr/0016-fetching-metadata.md.
+registries of IANA (RFC 6890); docs/adr/0016-fetching-metadata.md. Admission asks the same table what a declared host is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
@@ -149,3 +149,56 @@ def _refusal(address: Address, allowed: tuple[Network, ...]) -> str:
     if isinstance(address, IPv6Address) and address not in _GLOBAL_6:
         return "it is no global address"
     return ""
+
+
+# --- hosts as people write them
+
+Internal: TypeAlias = Literal["loopback", "private", "special"]
+
+
+def internal(host: str) -> tuple[Internal, str] | None:
+    """What is internal about a host that is an address in any spelling that a resolver takes, and in words; None for other hosts.
+
+    Args:
+        host: as `urlsplit` gives it, without brackets; a name is only known when it can mean nothing but this machine.
+    """
+    if host == "localhost" or host.endswith(".localhost"):
+        return "loopback", "a loopback address"
+    address = _address(host)
+    if isinstance(address, IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    if address is None:
+        return None
+    if any(address in item for item in _LOOPBACK):
+        return "loopback", "a loopback address"
+    special = next((what for network, what in _NEVER if address in network), "")
+    if special:
+        return "special", f"a special address ({special})"
+    return ("private", "a private address") if any(address in item for item in _PRIVATE) else None
+
+
+def _address(host: str) -> Address | None:
+    try:
+        return ip_address(host.partition("%")[0])
+    except ValueError:
+        return _numeric(host.rstrip("."))
+
+
+def _numeric(host: str) -> IPv4Address | None:
+    """One to four numbers, decimal, octal or hexadecimal, the last of which fills what is left: 127.1, 0x7f000001, 2130706433."""
+    parts = host.split(".")
+    try:
+        *first, last = (_number(part) for part in parts)
+    except ValueError:
+        return None
+    if len(parts) > 4 or any(number > 255 for number in first) or last >= 256 ** (5 - len(parts)):
+        return None
+    return IPv4Address(sum(number << (24 - 8 * place) for place, number in enumerate(first)) + last)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isalnum()):
+        raise ValueError(text)
+    if text[:2].lower() == "0x":
+        return int(text[2:], 16)
+    return int(text, 8 if text[0] == "0" else 10)

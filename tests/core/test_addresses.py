@@ -5,10 +5,10 @@ from __future__ import annotations
 import ipaddress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.net.addresses import UnusableNetwork, parse_networks, port_refusal, refusal
+from moorage.core.addresses import UnusableNetwork, internal, parse_networks, port_refusal, refusal
 
 EVERYTHING = "0.0.0.0/1,128.0.0.0/1,::/1,8000::/1"
 """As wide as a list can be: it opens what a list can open."""
@@ -196,3 +196,38 @@ def test_nothing_that_python_calls_special_is_open(address: ipaddress.IPv4Addres
         inner = getattr(address, "ipv4_mapped", None) or address
         assert inner.is_global
         assert not inner.is_multicast
+
+
+@pytest.mark.case("S6")
+@pytest.mark.parametrize(
+    ("host", "kind"),
+    [
+        ("127.0.0.1", "loopback"), ("127.1", "loopback"), ("2130706433", "loopback"), ("0x7f.1", "loopback"), ("0177.0.0.1", "loopback"),
+        ("::1", "loopback"), ("::ffff:127.0.0.1", "loopback"), ("localhost", "loopback"), ("keystone.localhost", "loopback"),
+        ("10.1.2.3", "private"), ("10.66051", "private"), ("172.16.0.1", "private"), ("192.168.1.1", "private"), ("100.64.0.1", "private"),
+        ("fd00::1", "private"), ("::ffff:10.0.0.1", "private"), ("10.0.0.1.", "private"),
+        ("169.254.169.254", "special"), ("0xa9fea9fe", "special"), ("fe80::1", "special"), ("fe80::1%eth0", "special"), ("0.0.0.0", "special"),
+        ("0", "special"), ("255.255.255.255", "special"), ("192.0.2.7", "special"),
+        ("8.8.8.8", ""), ("2606:4700::1111", ""), ("idp.example.org", ""), ("10.example.org", ""), ("", ""), ("1.2.3.4.5", ""), ("256.1.1.1", ""),
+        ("1.16777216", ""), ("0x.1", ""), ("09.1", ""), ("4294967296", ""), ("a", ""), ("-1", ""), ("1_0", ""),
+    ],
+)  # fmt: skip
+def test_an_internal_host_is_known_in_every_spelling(host: str, kind: str) -> None:
+    """As resolvers take it: short forms, octal, hexadecimal, one number; a name is not resolved."""
+    found = internal(host)
+    assert (found[0] if found else "") == kind
+
+
+@settings(deadline=None)
+@given(st.ip_addresses(v=4))
+def test_one_number_is_the_same_address(address: ipaddress.IPv4Address) -> None:
+    """Decimal, hexadecimal and octal of the whole."""
+    number = int(address)
+    assert {internal(spelled) for spelled in (f"{number}", f"{number:#x}", f"0{number:o}")} == {internal(str(address))}
+
+
+@settings(deadline=None)
+@given(st.text(max_size=30))
+def test_any_text_is_a_host_or_none(host: str) -> None:
+    """Nothing is raised."""
+    internal(host)
