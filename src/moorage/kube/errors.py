@@ -55,6 +55,11 @@ class ApiError(WireError):
         return tuple(self.details.get("causes") or ())
 
     @property
+    def namespace_ends(self) -> bool:
+        """Whether the namespace is being deleted, so that nothing new is admitted to it."""
+        return any(cause.get("reason") == "NamespaceTerminating" for cause in self.causes)
+
+    @property
     def retry_after(self) -> float | None:
         """Seconds that the server asks us to wait, from the body."""
         seconds = self.details.get("retryAfterSeconds")

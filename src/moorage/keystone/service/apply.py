@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from moorage.core.meta import JsonObject, controlled_by, is_terminating, key_of
-from moorage.kube.errors import AlreadyExists, ApiError, BadRequest, Forbidden, Invalid, TooLarge
+from moorage.kube.errors import AlreadyExists, BadRequest, Forbidden, Invalid, TooLarge
 from moorage.runtime.projection import ensure_bundle, prune
 from moorage.runtime.world import ForeignObject, World
 
@@ -69,7 +69,7 @@ async def apply(memory: observe.Memory, world: World, seen: Seen, plan: Plan) ->
     except ForeignObject as error:
         return _refused(seen, plan, "ForeignObject", str(error))
     except (Forbidden, Invalid, BadRequest, TooLarge) as error:
-        if _namespace_ends(error):
+        if error.namespace_ends:
             return replace(seen, namespace_ends=True)
         return _refused(seen, plan, "WriteRefused", error.message)
     finally:
@@ -89,10 +89,6 @@ def _informed(seen: Seen) -> Seen:
 def _refused(seen: Seen, plan: Plan, reason: str, message: str) -> Seen:
     metrics.ERRORS.labels(plan.step, reason).inc()
     return replace(seen, refusal=Refusal(plan.step, reason, message))
-
-
-def _namespace_ends(error: ApiError) -> bool:
-    return any(cause.get("reason") == "NamespaceTerminating" for cause in error.causes)
 
 
 async def _perform(world: World, seen: Seen, action: Action, answers: _Answers) -> None:

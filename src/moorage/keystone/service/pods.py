@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from moorage.core.digest import content_hash
+from moorage.core.expansion import literal
 from moorage.core.meta import JsonObject
 
 from . import database_check
@@ -90,14 +91,6 @@ def manage_template(keystone: Keystone, config: str, argv: Sequence[str], env: S
     }
     pod = {**_pod(keystone, mounts), **_checked(keystone), "containers": [container], "restartPolicy": "Never"}
     return {"metadata": {"labels": labels(keystone.metadata.name)}, "spec": pod}
-
-
-def literal(text: str) -> str:
-    """The text as an argument that reaches the program unchanged.
-
-    A kubelet expands `$(NAME)` from the environment, secrets included; `$$` reads as `$` (case B81).
-    """
-    return text.replace("$", "$$")
 
 
 def _pod(keystone: Keystone, mounts: Mounts) -> JsonObject:
