@@ -10,8 +10,8 @@ JOBS ?= 2
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: .venv/.ready debian  ## the main job on one machine, from nothing to a login (KEEP=1 leaves it up; FEDERATION=1: browser logins at a Keycloak)
-	@$(PY) $(if $(FEDERATION),tools/demo_federation.py,tools/demo.py)
+demo: .venv/.ready debian  ## the main job on one machine, from nothing to a login (KEEP=1 leaves it up; FEDERATION=1: browser logins at a Keycloak; POCKETID=1: a client of a Pocket-ID)
+	@$(PY) $(if $(POCKETID),tools/demo_pocketid.py,$(if $(FEDERATION),tools/demo_federation.py,tools/demo.py))
 
 test: .venv/.ready debian  ## the whole suite on real parts from Python and Debian packages
 	@$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not conformance" tests

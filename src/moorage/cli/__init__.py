@@ -27,6 +27,7 @@ COMMANDS = {
     "diff": "diff",
     "explain": "explain",
     "crds": "crds",
+    "pocketid": "pocketid",
     "support-bundle": "support_bundle",
     "version": "version",
 }
