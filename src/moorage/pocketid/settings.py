@@ -21,13 +21,14 @@ RESYNC: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Seconds between looks, what logos are without a word of the resource, and the time zone of rotation windows."""
+    """Seconds between looks, what logos are without a word of the resource, the time zone of rotation windows, and the image of servers."""
 
     resync: float = RESYNC
     autogenerate_logos: bool = True
     light_logo: str = ""
     dark_logo: str = ""
     zone: tzinfo = UTC
+    image: str = ""
 
 
 def settings(env: Mapping[str, str] | None = None) -> Settings:
@@ -39,6 +40,7 @@ def settings(env: Mapping[str, str] | None = None) -> Settings:
         light_logo=found.get("DEFAULT_LOGO_URL", ""),
         dark_logo=found.get("DEFAULT_DARK_LOGO_URL", ""),
         zone=_zone(found.get("TZ", "")),
+        image=found.get("POCKET_ID_IMAGE", ""),
     )
 
 

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from moorage.core import names
 from moorage.core.meta import JsonObject
 from moorage.core.quantity import parse_quantity
+from moorage.pocketid.instance.admission_deployment import children
 from moorage.pocketid.instance.types import KIND, PocketIDInstance, Spec
 from moorage.pocketid.instance.types_deployment import EncryptionKey, Sensitive
 from moorage.pocketid.judgement import Check, Finding, completed, judge
@@ -138,5 +139,5 @@ def siblings(instance: PocketIDInstance, review: Review) -> Iterator[Finding]:
             yield f"spec.external.url: PocketIDInstance {other['metadata']['name']} is the same server; one of the two is enough"
 
 
-CHECKS: Final[tuple[Check[PocketIDInstance], ...]] = (addresses, deployment, siblings)
+CHECKS: Final[tuple[Check[PocketIDInstance], ...]] = (addresses, deployment, children, siblings)
 ADMISSION: Final = Admission(KIND, default, validate)

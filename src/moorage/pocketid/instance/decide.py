@@ -1,35 +1,39 @@
-"""The policy of an instance, read from top to bottom: each rule answers with an outcome, or None for "go on".
+"""The policy of an instance, read from top to bottom: each rule answers with a plan, an outcome, or None for "go on".
 
-Enters: a snapshot. Leaves: what the pass came to. Pure. An instance with `external` is used and never changed, so there is no plan.
-Source: spec/pocketid.md 2.1; seed 004.
+Enters: a snapshot. Leaves: a plan, or what the pass came to. Pure. An instance with `external` is used and never changed, so it has no plan;
+what a deployed one needs stands in `decide_deployed.py`. Source: spec/pocketid.md 2.1; seed 004.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, NoReturn, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
 
-from moorage.core.outcome import Done, Failed, Outcome, Stalled, Waiting
+from moorage.core.outcome import Done, Failed, Outcome, Waiting
 
+from .decide_deployed import BESIDE, SERVER
+from .plan import Plan
 from .seen import Seen, Trouble, Unknown
 
 REFUSED_POLL: Final = 60.0
 """Seconds until another look after an answer that only a person can change; a changed Secret wakes us at once."""
 LONGEST_WAIT: Final = 300.0
-Plan: TypeAlias = NoReturn
-Answer: TypeAlias = Outcome | None
+Answer: TypeAlias = Plan | Outcome | None
 
 
-def decide(seen: Seen) -> Outcome:
-    """What the pass came to."""
-    return next((answer for rule in RULES if (answer := rule(seen)) is not None), Done(after=seen.resync))
+def decide(seen: Seen) -> Plan | Outcome:
+    """The next plan of this pass, or what it came to."""
+    return next((answer for answer in _answers(seen) if answer is not None), Done(after=seen.resync))
 
 
-def server_runs_already(seen: Seen) -> Answer:
-    """Only servers that run already are attached."""
-    if seen.instance.spec.external is not None:
-        return None
-    return Stalled("DeploymentUnavailable", "this operator attaches servers that run already: set spec.external")
+def _answers(seen: Seen) -> Iterator[Answer]:
+    """A deployed server runs before it is asked, and is asked before anything is put in front of it."""
+    here = seen.deployed
+    if here is not None:
+        yield from (rule(seen, here) for rule in SERVER)
+    yield from (rule(seen) for rule in RULES)
+    if here is not None:
+        yield from (rule(seen, here) for rule in BESIDE)
 
 
 def api_key_is_there(seen: Seen) -> Answer:
@@ -59,5 +63,5 @@ def version_is_known(seen: Seen) -> Answer:
 
 
 RULES: Final[tuple[Callable[[Seen], Answer], ...]] = (
-    server_runs_already, api_key_is_there, server_answers, version_is_known,
+    api_key_is_there, server_answers, version_is_known,
 )  # fmt: skip

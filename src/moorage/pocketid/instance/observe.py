@@ -1,12 +1,12 @@
 """Reads everything that one pass over an instance needs; writes nothing.
 
-Enters: the world and a key. Leaves: a snapshot. One request: the version, which only the owner of a valid key is told.
-Source: spec/pocketid.md 2.1.
+Enters: the world and a key. Leaves: a snapshot. One request to the server: the version, which only the owner of a valid key is told. A server
+that is deployed is asked once its pod runs. Source: spec/pocketid.md 2.1.
 """
 
 from __future__ import annotations
 
-from moorage.core.meta import Key
+from moorage.core.meta import JsonObject, Key
 from moorage.pocketid import metrics
 from moorage.pocketid.reach import NotReachable, facts_of, reach
 from moorage.pocketid.rest import (
@@ -17,8 +17,11 @@ from moorage.pocketid.rest import (
     Unreachable,
 )
 from moorage.pocketid.settings import settings
+from moorage.runtime.projection import rolled_out
 from moorage.runtime.world import World
 
+from .observe_deployed import children
+from .render import address
 from .seen import Look, Seen, Trouble, Unknown
 from .types import KIND
 
@@ -29,13 +32,22 @@ async def observe(world: World, key: Key) -> Seen | None:
     if obj is None:
         metrics.forget(KIND.kind, key)
         return None
-    instance, url, resync = KIND.parse(obj), facts_of(obj).url, settings().resync
-    if instance.spec.external is None:
-        return Seen(instance, url, "", None, resync)
+    instance, resync = KIND.parse(obj), settings().resync
+    if instance.spec.external is not None:
+        fault, look = await _asked(world, obj)
+        return Seen(instance, facts_of(obj).url, fault, look, resync)
+    here = await children(world, instance)
+    runs = rolled_out(here.child(instance.spec.deployment_type, instance.metadata.name))
+    fault, look = await _asked(world, obj) if runs else ("", None)
+    return Seen(instance, address(instance), fault, look, resync, here)
+
+
+async def _asked(world: World, obj: JsonObject) -> tuple[str, Look | None]:
+    """Why nobody could be asked, and what the server said."""
     client = reach(world, obj)
     if isinstance(client, NotReachable):
-        return Seen(instance, url, client.why, None, resync)
-    return Seen(instance, url, "", await _look(client), resync)
+        return client.why, None
+    return "", await _look(client)
 
 
 async def _look(client: PocketID) -> Look:

@@ -1,36 +1,50 @@
 """The controller of PocketIDInstance: its doors and what wakes it.
 
-Enters: nothing. Leaves: ROOM. It performs nothing itself. A watch on Secrets, so that a new API key is tried at once.
+Enters: nothing. Leaves: ROOM. It performs nothing itself. A watch on Secrets, so that a new API key is tried at once and a changed secret reaches
+the server at once. It has no finalizer: children go by garbage collection, and what outlives the instance has no owner.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NoReturn
+from typing import Final
 
 from moorage.core.meta import JsonObject
 from moorage.core.outcome import Outcome
-from moorage.kube.resources import SECRETS
+from moorage.kube.resources import DEPLOYMENTS, PVCS, SECRETS, SERVICES
 from moorage.pocketid import metrics
 from moorage.pocketid.reach import key_source
-from moorage.runtime.room import Index, Report, Room, Watch, by_index
+from moorage.runtime.room import Index, Report, Room, Watch, by_index, owned
 
 from .apply import apply
 from .decide import decide
 from .observe import observe
+from .observe_deployed import brought, claim, made
+from .plan import Plan
 from .report import report
 from .seen import Seen
 from .types import KIND
 
-BY_KEY: Final = "pocketid-instance-by-key"
+BY_SECRET: Final = "pocketid-instance-by-secret"  # noqa: S105 - the name of an index
+BY_CLAIM: Final = "pocketid-instance-by-claim"
 
 
-def _secret_of(instance: JsonObject) -> Iterable[str]:
-    yield str(key_source(instance)[0])
+def _secrets_of(instance: JsonObject) -> Iterable[str]:
+    """The API key, and of a deployed server all Secrets, ours and those that it names."""
+    if (instance["spec"].get("external")) is not None:
+        yield str(key_source(instance)[0])
+        return
+    parsed = KIND.parse(instance)
+    yield from (f"{parsed.metadata.namespace}/{name}" for name in {*made(parsed), *brought(parsed)})
 
 
-def _own_name(secret: JsonObject) -> str:
-    return f"{secret['metadata'].get('namespace', '')}/{secret['metadata']['name']}"
+def _claim_of(instance: JsonObject) -> Iterable[str]:
+    if instance["spec"].get("external") is None:
+        yield f"{instance['metadata']['namespace']}/{claim(KIND.parse(instance))}"
+
+
+def _own_name(obj: JsonObject) -> str:
+    return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"
 
 
 def _reported(seen: Seen, outcome: Outcome) -> Report:
@@ -40,7 +54,7 @@ def _reported(seen: Seen, outcome: Outcome) -> Report:
     return said
 
 
-ROOM: Final[Room[Seen, NoReturn]] = Room(
+ROOM: Final[Room[Seen, Plan]] = Room(
     name="pocketidinstance",
     kind=KIND,
     finalizer=None,
@@ -48,6 +62,11 @@ ROOM: Final[Room[Seen, NoReturn]] = Room(
     decide=decide,
     apply=apply,
     report=_reported,
-    watches=(Watch(SECRETS, by_index(KIND.resource, BY_KEY, _own_name)),),
-    indices=(Index(KIND.resource, BY_KEY, _secret_of),),
+    watches=(
+        Watch(SECRETS, by_index(KIND.resource, BY_SECRET, _own_name)),
+        Watch(PVCS, by_index(KIND.resource, BY_CLAIM, _own_name)),
+        Watch(SERVICES, owned(KIND)),
+        Watch(DEPLOYMENTS, owned(KIND)),
+    ),
+    indices=(Index(KIND.resource, BY_SECRET, _secrets_of), Index(KIND.resource, BY_CLAIM, _claim_of)),
 )

@@ -26,9 +26,12 @@ from moorage.schema.rule import Column, Rule
 from . import types_deployment as deployed
 from .types_deployment import Env
 
-FINALIZER: Final = f"{GROUP}/instance-finalizer"
 KEY_HASH: Final = f"{GROUP}/static-api-key-hash"
 """Annotation of the pod; it changes with the key."""
+SETTINGS_HASH: Final = f"{GROUP}/settings-hash"
+"""Annotation of the pod; it changes with what the Secrets hold that the server is set up from."""
+DOWNGRADE: Final = f"{GROUP}/allow-downgrade"
+"""Annotation of the instance: `true` lets an older server take the place of a newer one."""
 KEY_SUFFIX: Final = "-static-api-key"
 KEY_TOKEN: Final = "token"  # noqa: S105 - name of a data key
 PORT: Final = 1411
@@ -87,6 +90,11 @@ class Spec(Model):
 
     external: External | None = field(None, doc="A server that runs already; it is used, never changed.")
     encryption_key: deployed.EncryptionKey | None = field(None, doc="Key of a server to deploy.")
+    deletion_policy: Literal["Delete", "Retain"] = field(
+        "Retain",
+        doc="What becomes of a deployed server's volume and encryption key when this resource is deleted: Retain keeps them for an"
+        " instance of the same name, Delete deletes them.",
+    )
     allowed_namespaces: tuple[Annotated[str, _NAMESPACE], ...] | None = field(
         None,
         doc="Namespaces whose objects may belong to the instance, beside its own. Absent: all; []: its own only.",
@@ -107,7 +115,9 @@ class Spec(Model):
         doc="Workload of a deployed server. Immutable.",
         rules=(Rule("self == oldSelf", "deploymentType is immutable"),),
     )
-    image: str | None = field(None, doc="Image of the server.", min_length=1, max_length=512)
+    image: str | None = field(
+        None, doc="Image of the server; default: the operator's POCKET_ID_IMAGE.", min_length=1, max_length=512
+    )
     database_url: Annotated[deployed.Sensitive | None, Env("DB_CONNECTION_STRING")] = field(
         None, doc="Database; default: SQLite in the server's data."
     )
@@ -185,6 +195,10 @@ class Status(Model):
     static_api_key_secret_name: str | None = field(
         None, alias="staticApiKeySecretName", doc="Secret with the key that the operator uses."
     )
+    encryption_key_secret_name: str | None = field(
+        None, doc="Secret with the key that the data of a deployed server is encrypted with."
+    )
+    route_name: str | None = field(None, doc="The HTTPRoute of a deployed server.")
     last_rotated_client_secret: str | None = field(
         None, doc="When any client last rotated its secret on schedule.", format="date-time"
     )

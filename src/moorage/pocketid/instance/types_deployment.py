@@ -31,10 +31,13 @@ class Sensitive(Model):
 
 
 class EncryptionKey(Model):
-    """The key that the server encrypts with, inline or in a Secret; exactly one of the two."""
+    """The key that the server encrypts with: inline, in a Secret, or made once; exactly one of the three."""
 
     rules = (
-        Rule("has(self.value) != has(self.valueFrom)", "exactly one of value and valueFrom must be set"),
+        Rule(
+            "(has(self.value) ? 1 : 0) + (has(self.valueFrom) ? 1 : 0) + (has(self.generate) && self.generate ? 1 : 0) == 1",
+            "exactly one of value and valueFrom must be set, or generate in their place",
+        ),
         Rule(
             "!has(self.value) || self.value.size() >= 16", "must have at least 16 characters", field_path=".value"
         ),  # no minLength: its complaint would print the key
@@ -44,6 +47,9 @@ class EncryptionKey(Model):
         None, doc="The key itself, at least 16 characters; a Secret keeps it better.", max_length=4096
     )
     value_from: SecretSource | None = field(None, doc="Where the key is kept.")
+    generate: bool | None = field(
+        None, doc="Whether a key is made, once, and kept in the Secret that the status names; back that Secret up."
+    )
 
 
 class Persistence(Model):

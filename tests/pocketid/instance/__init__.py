@@ -1,0 +1,1 @@
+"""Deployed instances of Pocket-ID."""
