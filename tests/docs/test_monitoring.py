@@ -15,6 +15,8 @@ import yaml
 from moorage.cli.systems import KINDS
 from moorage.keystone.backend import metrics as backends
 from moorage.keystone.service import metrics as keystones
+from moorage.pocketid import metrics as pocketids
+from moorage.pocketid.oidcclient import metrics as clients
 from moorage.runtime.metrics import Metrics
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +25,7 @@ ALERTS = {rule["alert"]: rule for group in RULES for rule in group["rules"]}
 DASHBOARD = json.loads((ROOT / "deploy/monitoring/dashboard.json").read_text())
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 GUIDE = (ROOT / "docs/guides/operations.md").read_text()
-ROOMS = (backends, keystones, KINDS)
+ROOMS = (backends, keystones, pocketids, clients, KINDS)
 """Imported, so that their metrics are registered."""
 
 OF_PROMETHEUS = {"le", "instance"}
@@ -79,7 +81,7 @@ def test_an_expression_asks_for_series_and_labels_that_exist(who: str, expressio
 
 def test_every_number_of_ours_is_shown_or_watched() -> None:
     """What nobody looks at need not be measured."""
-    ours = {name for name in registered() if name.startswith(("keystone_operator_", "moorage_"))}
+    ours = {name for name in registered() if name.startswith(("keystone_operator_", "moorage_", "pocketid_operator_"))}
     ours = {name for name in ours if not name.endswith(("_sum", "_count"))}
     assert ours <= {name for _, expression in EXPRESSIONS for name in parts(expression)[0]}
 
@@ -102,7 +104,7 @@ def test_an_alert_says_what_is_the_matter_and_what_to_do(name: str) -> None:
 
 def test_the_guide_names_no_alert_that_is_gone() -> None:
     """Both ways."""
-    assert set(re.findall(r"^\| ((?:Moorage|Keystone|IdentityBackend)\w+) \|", GUIDE, re.MULTILINE)) == set(ALERTS)
+    assert set(re.findall(r"^\| ((?:Moorage|Keystone|IdentityBackend|PocketID)\w+) \|", GUIDE, re.MULTILINE)) == set(ALERTS)
 
 
 def test_panels_have_a_place_of_their_own_and_a_sentence() -> None:
