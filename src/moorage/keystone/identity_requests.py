@@ -1,31 +1,30 @@
 """Requests to Keystone's Identity API v3: as an administrator, over HTTP, one question at a time.
 
-Enters: a session, a login, the tokens kept so far. Leaves: decoded JSON, or a typed error of `identity_errors`. It follows no redirect,
+Enters: calls (net.calls, whose fence refuses writes once leadership is lost), a login, the tokens kept so far. Leaves: decoded JSON, or a typed error of `identity_errors`. It follows no redirect,
 sends the token to the login's own address only, and never puts a secret into a message. It knows no object of Keystone.
 Source: spec/keystone.md 4.2; Keystone API reference v3.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
-import aiohttp
-
+from moorage.calling import wire
+from moorage.calling.line import HttpError, NotConnected, TooLarge
 from moorage.core.meta import JsonObject
 from moorage.core.secret import SecretText
-from moorage.net.sessions import ASKING
+from moorage.net.calls import Call, Calls
 
 from .identity_errors import Nonsense, Unreachable, clean, error_of
 from .identity_tokens import Login, Token, Tokens
 
-TIMEOUT: Final = aiohttp.ClientTimeout(total=20.0, sock_connect=5.0)
-ANSWER_LIMIT: Final = 8 * 1024 * 1024
+TIMEOUT: Final = 20.0
+"""Seconds that one request may take."""
 PAGE_LIMIT: Final = 1000
 
 
@@ -40,19 +39,19 @@ class Caller:
     """One administrator at one Keystone.
 
     Args:
-        session: resolves Services in one-machine mode.
+        http: resolves Services in one-machine mode.
         tokens: shared by all clients of the process.
         counted: told of each request: its method, or `login`.
     """
 
     def __init__(
         self,
-        session: aiohttp.ClientSession,
+        http: Calls,
         login: Login,
         tokens: Tokens,
         counted: Callable[[str], None] = lambda _method: None,
     ) -> None:
-        self._session, self._login, self._tokens, self._counted = session, login, tokens, counted
+        self._http, self._login, self._tokens, self._counted = http, login, tokens, counted
         self.calls: Counter[str] = Counter()
         """Requests sent by method, logins under `login`."""
 
@@ -110,18 +109,22 @@ class Caller:
         kind = method if token else "login"
         self.calls[kind] += 1
         self._counted(kind)
-        headers = {"Accept": "application/json"} | ({"X-Auth-Token": token.text.reveal()} if token else {})
-        url = f"{self._login.url}{path}"
-        options: dict[str, Any] = {"timeout": TIMEOUT, "allow_redirects": False, "headers": headers}
-        if token is None:
-            options["trace_request_ctx"] = ASKING
+        target = f"{path}?{urlencode(params)}" if params else path
+        headers = (("X-Auth-Token", token.text.reveal()),) if token else ()
+        call = Call(method, target, headers, None if body is None else wire.dumps(body), asking=token is None)
+        server = self._http.server(self._login.url)
         try:
-            async with self._session.request(method, url, params=params, json=body, **options) as response:
-                return _Answer(response.status, response.headers, await _json(response))
+            answer = await server.ask(call, TIMEOUT)
+        except ValueError as error:
+            raise Nonsense(f"{method} {path}", str(error)) from None
         except TimeoutError:
             raise Unreachable(f"{method} {path}", "Keystone did not answer in time") from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise Unreachable(f"{method} {path}", clean(_cause(error), self._secrets(token))) from None
+        except TooLarge as error:
+            raise Nonsense(f"{method} {path}", str(error), error.status) from None
+        except HttpError as error:
+            where = f"{server.host}:{server.port}"
+            raise Unreachable(f"{method} {path}", clean(_cause(error, where), self._secrets(token))) from None
+        return _Answer(answer.status, answer.headers, _decoded(answer.body))
 
     # --- login
 
@@ -133,7 +136,7 @@ class Caller:
         request = "login at Keystone"
         if answer.status >= 400:
             raise error_of(request, answer.status, answer.body, self._secrets(None))
-        text = answer.headers.get("X-Subject-Token")
+        text = answer.headers.get("x-subject-token")
         if answer.status != 201 or not text:
             raise Nonsense(request, f"the answer ({answer.status}) holds no token", answer.status)
         return Token(SecretText(text), _expiry(request, answer.body))
@@ -153,8 +156,8 @@ class Caller:
 
 
 def quoted(id: str) -> str:
-    """An id as one segment of a path."""
-    return quote(id, safe="")
+    """An id as one segment of a path; dots alone would be a way up."""
+    return quote(id, safe="") if id.strip(".") else "%2E" * len(id)
 
 
 def member(answer: JsonObject, name: str, *required: str) -> JsonObject:
@@ -177,35 +180,16 @@ def _expiry(request: str, body: Any) -> datetime:
         raise Nonsense(request, "the answer does not say when the token ends") from None
 
 
-async def _json(response: aiohttp.ClientResponse) -> Any:
-    """The decoded body, None when it is no JSON.
-
-    Raises:
-        Nonsense: it is larger than any answer of the Identity API.
-    """
-    told, packed = response.content_length, "Content-Encoding" in response.headers
-    if told is not None and told <= ANSWER_LIMIT and not packed:
-        raw = await response.read()
-    else:
-        raw = await _read(response)
+def _decoded(body: bytes) -> Any:
+    """The value, None when it is no JSON."""
     try:
-        return json.loads(raw) if raw else None
-    except ValueError:
+        return wire.loads(body) if body else None
+    except (ValueError, RecursionError):
         return None
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    """A body that does not say how long it is, or how long it becomes when it is unpacked."""
-    raw = bytearray()
-    async for chunk in response.content.iter_chunked(65536):
-        raw += chunk
-        if len(raw) > ANSWER_LIMIT:
-            raise Nonsense(f"{response.method} answer", f"it is larger than {ANSWER_LIMIT} bytes", response.status)
-    return bytes(raw)
-
-
-def _cause(error: Exception) -> str:
+def _cause(error: HttpError, where: str) -> str:
     """What the network said, without our own URL and query."""
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f"cannot connect to {error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
-    return f"the connection broke ({type(error).__name__})"
+    if isinstance(error, NotConnected):
+        return f"cannot connect to {where}: {error.why}"
+    return f"the connection broke ({error})"

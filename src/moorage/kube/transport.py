@@ -19,15 +19,16 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from moorage.calling import wire
+from moorage.calling.line import Answer, Flow, HttpError, NotConnected, Untrusted
+from moorage.calling.pool import Door, Pool
 from moorage.core.backoff import Backoff, parse_retry_after
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject
 
-from . import wire
 from .config import Connection
 from .credentials import Credential
 from .errors import ApiError, ConnectionFailed, TooManyRequests, Unauthorized, error_of
-from .http1 import Answer, Door, Flow, HttpError, NotConnected, Pool, Untrusted
 
 Observer = Callable[[str, int], None]
 """Called with method and status code (0: no answer) of each attempt."""

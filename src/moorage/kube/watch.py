@@ -14,12 +14,12 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, cast
 
+from moorage.calling import wire
+from moorage.calling.line import Flow
 from moorage.core.backoff import Backoff
 from moorage.core.meta import JsonObject, ResourceType
 
-from . import wire
 from .errors import ConnectionFailed, Expired, Forbidden, ServerError, TooManyRequests, Unauthorized, error_of
-from .http1 import Flow
 from .transport import BROKEN, Request, Transport
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""One aiohttp session for each purpose, all resolving names the same way.
+"""One aiohttp session for each purpose, and the lean calls beside them, all resolving names the same way.
 
-Enters: a purpose such as `keystone`, and optionally a TLS context. Leaves: a session that lives as long as the process. It
+Enters: a purpose such as `keystone-health`, and optionally a TLS context. Leaves: a session that lives as long as the process. It
 sends nothing by itself, follows no proxy of the environment, and shares no cookie between servers.
 """
 
@@ -13,14 +13,14 @@ from typing import Self
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
+from aiohttp.helpers import is_ip_address
 
 from moorage.core.addresses import Network
 
+from .calls import Calls
 from .guard import Guard
 
 TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=5.0)
-ASKING = "asking"
-"""`trace_request_ctx` of a POST that changes nothing a person would miss, such as a login: the fence lets it pass."""
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -49,8 +49,8 @@ def session(
 
 
 def _fencing(fence: Callable[[], None]) -> aiohttp.TraceConfig:
-    async def before(_: aiohttp.ClientSession, ctx: SimpleNamespace, start: aiohttp.TraceRequestStartParams) -> None:
-        if start.method not in _READING and ctx.trace_request_ctx != ASKING:
+    async def before(_: aiohttp.ClientSession, __: SimpleNamespace, start: aiohttp.TraceRequestStartParams) -> None:
+        if start.method not in _READING:
             fence()
 
     tracing = aiohttp.TraceConfig()
@@ -59,10 +59,10 @@ def _fencing(fence: Callable[[], None]) -> aiohttp.TraceConfig:
 
 
 class Sessions:
-    """Sessions by purpose, made when first asked for.
+    """Sessions by purpose, made when first asked for. `calls`: of the APIs that we administer, by the same rules.
 
     async with Sessions(resolver=...) as http:
-        await http.get("keystone").post(...)
+        await http.get("keystone-health").get(...)
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class Sessions:
     ) -> None:
         self._resolver, self._fence = resolver, fence
         self._guard = Guard(allowed, resolver)
+        self.calls = Calls(resolver=resolver, fence=fence)
         self._sessions: dict[tuple[str, ssl.SSLContext | None], aiohttp.ClientSession] = {}
 
     async def __aenter__(self) -> Self:
@@ -98,8 +99,8 @@ class Sessions:
         return await self._guard.fetch(url, limit=limit, roots=roots)
 
     async def address(self, host: str) -> str:
-        """The address that a name has for our sessions; "" when the system resolves it, or nobody knows it."""
-        if self._resolver is None or not host:
+        """The address that a name has for our sessions; "" when the system resolves it, it is an address itself, or nobody knows it."""
+        if self._resolver is None or not host or is_ip_address(host):
             return ""
         try:
             return str((await self._resolver.resolve(host))[0]["host"])
@@ -107,7 +108,8 @@ class Sessions:
             return ""
 
     async def close(self) -> None:
-        """Close all sessions."""
+        """Close all connections."""
         while self._sessions:
             _, found = self._sessions.popitem()
             await found.close()
+        await self.calls.close()

@@ -27,8 +27,6 @@ from .listings import Listing
 from .references import READY
 from .rest import Api, Client, Feature, Group, PocketID, Server, User, Version
 
-PURPOSE: Final = "pocketid"
-
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -127,7 +125,7 @@ def reach(world: World, instance: JsonObject) -> PocketID | NotReachable:
     api_key = data_text(secret, name)
     if not api_key:
         return NotReachable(f"key {name} of Secret {source} is missing, empty or no UTF-8 text; it holds the API key")
-    return PocketID(world.http.get(PURPOSE), Server(facts.url, SecretText(api_key)), metrics.called)
+    return PocketID(world.http.calls, Server(facts.url, SecretText(api_key)), metrics.called)
 
 
 def lists_of(world: World, url: str) -> Lists:

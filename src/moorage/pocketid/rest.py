@@ -1,10 +1,10 @@
 """The REST client of a Pocket-ID: one method an operation.
 
     async with Sessions() as http:
-        pocketid = PocketID(http.get("pocketid"), Server(url, key))
+        pocketid = PocketID(http.calls, Server(url, key))
         clients = await pocketid.list_oidc_clients()
 
-Enters: a session, a server and its API key. Leaves: frozen values of `rest_types`, or a typed error of `rest_errors`. It decides nothing and remembers nothing
+Enters: calls, a server and its API key. Leaves: frozen values of `rest_types`, or a typed error of `rest_errors`. It decides nothing and remembers nothing
 but its counts and the server's clock. Source: spec/pocketid.md 4, 6.1.
 """
 

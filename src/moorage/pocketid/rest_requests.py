@@ -1,6 +1,6 @@
 """Requests to a Pocket-ID: as the owner of an API key, over HTTP, one question at a time.
 
-Enters: a session (its fence refuses writes once leadership is lost), a server. Leaves: decoded JSON, or a typed error of `rest_errors`. It follows no redirect,
+Enters: calls (net.calls, whose fence refuses writes once leadership is lost), a server. Leaves: decoded JSON, or a typed error of `rest_errors`. It follows no redirect,
 reads bounded bodies, sends the key to the server's own address only, and never puts a secret or a value sent into a message. It knows no object of Pocket-ID.
 Source: spec/pocketid.md 3.14, 4.1, 6.1.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import ssl
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -17,14 +16,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
+from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final, Literal, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, urlencode, urlsplit
 
-import aiohttp
-from yarl import URL
-
+from moorage.calling import line, wire
 from moorage.core.backoff import parse_retry_after
 from moorage.core.secret import SecretText
+from moorage.net import calls
 from moorage.net.guard import UnusableRoots, trust
 
 from .rest_errors import (
@@ -38,9 +37,8 @@ from .rest_errors import (
     error_of,
 )
 
-TIMEOUT: Final = aiohttp.ClientTimeout(total=30.0, sock_connect=5.0)
-"""A write with a logo waits for the server's own download, which may take 15 s."""
-ANSWER_LIMIT: Final = 8 * 1024 * 1024
+TIMEOUT: Final = 30.0
+"""Seconds of a request. A write with a logo waits for the server's own download, which may take 15 s."""
 FIRST_USE: Final = 0.2
 """Seconds before a refused key is tried once more: the first use of a static key makes its owner, and parallel ones are then refused."""
 _REDACTED: Final = "***"
@@ -57,7 +55,7 @@ class Server:
 
     Args:
         url: its address, without `/api`.
-        ca: PEM certificates, the only ones trusted then; None: those of the session. Certificates are always verified.
+        ca: PEM certificates, the only ones trusted then; None: the system's. Certificates are always verified.
     """
 
     url: str
@@ -85,29 +83,39 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back; `body` is None when it was no JSON."""
+    """What came back; names of headers are in lower case, `body` is None when it was no JSON."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
     body: Any = field(repr=False)
-    cookies: Mapping[str, str] = field(repr=False)
+
+    @property
+    def cookies(self) -> Mapping[str, str]:
+        """The cookies that it sets; one that cannot be read is left out."""
+        found: dict[str, str] = {}
+        for text in self.headers.get("set-cookie", "").split("\n"):
+            try:
+                found |= {name: morsel.value for name, morsel in SimpleCookie(text).items()}
+            except CookieError:
+                continue
+        return found
 
 
 class Caller:
     """One API key at one Pocket-ID. Cheap to make: it holds no connection of its own.
 
     Args:
-        session: of `net.sessions`; resolves Services in one-machine mode and fences writes.
+        http: resolves Services in one-machine mode and fences writes.
         observer: told of each request.
     """
 
     def __init__(
         self,
-        session: aiohttp.ClientSession,
+        http: calls.Calls,
         server: Server,
         observer: Observer = lambda _operation, _result, _seconds: None,
     ) -> None:
-        self._session, self._server, self._observer = session, server, observer
+        self._http, self._server, self._observer = http, server, observer
         self._accepted = False
         self.calls: Counter[str] = Counter()
         """Requests sent by operation."""
@@ -161,7 +169,7 @@ class Caller:
 
     def _refuse(self, call: Call, answer: Answer) -> None:
         if answer.status >= 400:
-            wait = parse_retry_after(answer.headers.get("Retry-After"), datetime.now(UTC)) or 0.0
+            wait = parse_retry_after(answer.headers.get("retry-after"), datetime.now(UTC)) or 0.0
             raise error_of(call.request, answer.status, answer.body, hidden=self._hidden(call), retry_after=wait)
         if answer.status >= 300:
             raise Nonsense(call.request, f"the server answered with a redirect ({answer.status})", answer.status)
@@ -169,48 +177,42 @@ class Caller:
             raise Nonsense(call.request, f"the answer ({answer.status}) is no JSON", answer.status)
 
     async def _send(self, call: Call) -> Answer:
-        options: dict[str, Any] = {"timeout": TIMEOUT, "allow_redirects": False, "headers": self._headers(call)}
-        if self._server.ca is not None:
-            options["ssl"] = _trusted(self._server.ca)
-        url = self._address(call)
+        server = self._reached(call)
         try:
-            async with self._session.request(
-                call.method, url, params=call.params, json=call.body, **options
-            ) as response:
-                self._note_date(response.headers.get("Date"))
-                cookies = {name: morsel.value for name, morsel in response.cookies.items()}
-                return Answer(response.status, response.headers, await _json(call, response), cookies)
+            answer = await server.ask(self._request(call), TIMEOUT)
         except TimeoutError:
             raise Unreachable(call.request, "Pocket-ID did not answer in time") from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise Unreachable(call.request, clean(_cause(error), self._hidden(call))) from None
+        except line.TooLarge as error:
+            raise Nonsense(call.request, str(error), error.status) from None
+        except line.HttpError as error:
+            where = f"{server.host}:{server.port}"
+            raise Unreachable(call.request, clean(_cause(error, where), self._hidden(call))) from None
+        self._note_date(answer.headers.get("date"))
+        return Answer(answer.status, answer.headers, _decoded(answer.body))
 
-    def _address(self, call: Call) -> URL:
-        """The server's own address and the path as it is: encoding it again would change ids."""
-        try:
-            base = URL(self.url)
-            if base.scheme in ("http", "https") and base.host and base.port:
-                return URL(f"{str(base).rstrip('/')}{call.path}", encoded=True)
-        except ValueError:
-            pass
-        raise Nonsense(call.request, "the server's address is no http or https URL")
+    def _reached(self, call: Call) -> calls.Server:
+        if not _is_address(self.url):
+            raise Nonsense(call.request, "the server's address is no http or https URL")
+        return self._http.server(self.url, None if self._server.ca is None else _trusted(self._server.ca))
 
-    def _headers(self, call: Call) -> dict[str, str]:
-        headers = {"Accept": "application/json", "User-Agent": "moorage"}
+    def _request(self, call: Call) -> calls.Call:
+        """The path goes as it is: encoding it again would change ids."""
+        target = f"{call.path}?{urlencode(call.params)}" if call.params else call.path
+        return calls.Call(
+            call.method, target, self._headers(call), None if call.body is None else wire.dumps(call.body)
+        )
+
+    def _headers(self, call: Call) -> tuple[tuple[str, str], ...]:
         if not _sendable(self._server.api_key.reveal()):
             raise Nonsense(
                 "API key of the Pocket-ID", "it is empty or holds characters that no header carries, such as a line end"
             )
         if call.session is not None:
-            return headers | {"Authorization": f"Bearer {call.session.reveal()}"}
-        return headers | {"X-API-Key": self._server.api_key.reveal()}
+            return (("Authorization", f"Bearer {call.session.reveal()}"),)
+        return (("X-API-Key", self._server.api_key.reveal()),)
 
     def _note_date(self, text: str | None) -> None:
-        try:
-            moment = parsedate_to_datetime(text or "")
-        except ValueError:
-            return
-        self.date = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        self.date = _moment(text or "") or self.date
 
     def _hidden(self, call: Call) -> set[str]:
         """What no message may repeat: the key, the session, and every longer value of the request."""
@@ -237,6 +239,25 @@ def quoted(id: str) -> str:
     if "/" in id or id.startswith("https://"):
         return "~" + base64.urlsafe_b64encode(id.encode()).decode().rstrip("=")
     return quote(id, safe="") if id.strip(".") else "%2E" * len(id)
+
+
+@lru_cache(maxsize=16)
+def _moment(text: str) -> datetime | None:
+    """A date of HTTP; answers of one second have the same."""
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+@lru_cache(maxsize=64)
+def _is_address(url: str) -> bool:
+    try:
+        where = urlsplit(url)
+        return where.scheme in ("http", "https") and bool(where.hostname) and where.port != 0
+    except ValueError:
+        return False
 
 
 def _sendable(key: str) -> bool:
@@ -268,27 +289,18 @@ def _texts(body: Any) -> Iterator[str]:
                 yield from _texts(value)
 
 
-async def _json(call: Call, response: aiohttp.ClientResponse) -> Any:
-    """The decoded body, None when it is no JSON.
-
-    Raises:
-        Nonsense: it is larger than any answer of a Pocket-ID.
-    """
-    raw = bytearray()
-    async for chunk in response.content.iter_chunked(65536):
-        raw += chunk
-        if len(raw) > ANSWER_LIMIT:
-            raise Nonsense(call.request, f"the answer is larger than {ANSWER_LIMIT} bytes", response.status)
+def _decoded(body: bytes) -> Any:
+    """The value, None when it is no JSON."""
     try:
-        return json.loads(raw) if raw else None
+        return wire.loads(body) if body else None
     except (ValueError, RecursionError):
         return None
 
 
-def _cause(error: Exception) -> str:
+def _cause(error: line.HttpError, where: str) -> str:
     """What the network said, without our own URL and query."""
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return f"the certificate of {error.host}:{error.port} is not trusted"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f"cannot connect to {error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
-    return f"the connection broke ({type(error).__name__})"
+    if isinstance(error, line.Untrusted):
+        return f"the certificate of {where} is not trusted"
+    if isinstance(error, line.NotConnected):
+        return f"cannot connect to {where}: {error.why}"
+    return f"the connection broke ({error})"

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import structlog
 
+from moorage.calling import wire
 from moorage.core.meta import JsonObject, ResourceType
 from moorage.schema.fielderror import NO_VALUE, FieldError
 from moorage.schema.review import Admission, Review, Verdict
@@ -126,11 +127,11 @@ def mutate(request: JsonObject, admission: Admission) -> JsonObject:
     if _passes(request):
         return {"allowed": True}
     before = request["object"]
-    after = admission.complete(json.loads(json.dumps(before)), request.get("oldObject"))
+    after = admission.complete(wire.loads(wire.dumps(before)), request.get("oldObject"))
     operations = list(json_patch(before, after))
     if not operations:
         return {"allowed": True}
-    patch = base64.b64encode(json.dumps(operations, separators=(",", ":")).encode()).decode()
+    patch = base64.b64encode(wire.dumps(operations)).decode()
     return {"allowed": True, "patchType": "JSONPatch", "patch": patch}
 
 

@@ -6,10 +6,10 @@ large, 408 too slow, 415 not JSON, 400 no AdmissionReview. It never redirects, a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from moorage.calling import wire
 from moorage.schema.review import Admission
 from moorage.serving.connection import Application, Exchange, Response
 
@@ -43,7 +43,7 @@ def serve(
             decide = answers.get(path)
             if decide is None:
                 raise _Refused(404, "no webhook has this path")
-            status, body = 200, json.dumps(decide(_decoded(exchange)), separators=(",", ":")).encode()
+            status, body = 200, wire.dumps(decide(_decoded(exchange)))
         except Malformed as error:
             status, body = 400, _status(400, "BadRequest", str(error))
         except _Refused as error:
@@ -64,11 +64,11 @@ def _decoded(exchange: Exchange) -> dict[str, object]:
     if exchange.fault:
         raise _Refused(408, "the body did not come in time")
     try:
-        return json.loads(exchange.body)  # type: ignore[no-any-return]
+        return wire.loads(exchange.body)  # type: ignore[no-any-return]
     except (ValueError, RecursionError) as error:
         raise _Refused(400, "the body is not JSON") from error
 
 
 def _status(code: int, reason: str, message: str) -> bytes:
     status = {"apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure"}
-    return json.dumps({**status, "code": code, "reason": reason, "message": message}).encode()
+    return wire.dumps({**status, "code": code, "reason": reason, "message": message})

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import aiohttp
 import pytest
 from tests.crashpoints import passes
 from tests.real.keystone import PASSWORD, keystone
@@ -18,6 +17,7 @@ from moorage.keystone.backend import ROOM
 from moorage.keystone.identity import Identity, Login, Tokens
 from moorage.keystone.identity_access import Grant, Scope
 from moorage.keystone.identity_federation import Protocol
+from moorage.net.calls import Calls
 
 from .scene import BACKENDS, ISSUER, KEY, Scene, conditions, scene
 from .waiting import fresh, settle
@@ -29,10 +29,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("keystone")]
 async def served(tmp_path: Path) -> AsyncIterator[tuple[Scene, Identity]]:
     """A scene whose Keystone is a real one, and an administrator who looks at it from aside."""
     with keystone(tmp_path / "keystone") as real:
-        async with scene(tmp_path / "scene") as here, aiohttp.ClientSession() as session:
+        async with scene(tmp_path / "scene") as here, Calls() as http:
             here.stub.port = urlsplit(real.url).port or 0
             tokens = Tokens(lambda: datetime.now(UTC))
-            yield here, Identity(session, Login(real.url, "admin", SecretText(PASSWORD)), tokens)
+            yield here, Identity(http, Login(real.url, "admin", SecretText(PASSWORD)), tokens)
 
 
 @pytest.mark.case("S1", "S4", "K1", "K2", "K4", "B37")

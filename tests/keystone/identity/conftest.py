@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 
-import aiohttp
 import pytest
 from tests.keystone.stub_keystone import StubKeystone
 from tests.real.keystone import PASSWORD, Keystone, keystone
 
 from moorage.core.secret import SecretText
 from moorage.keystone.identity import Identity, Login, Tokens
+from moorage.net.calls import Calls
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +32,9 @@ async def identity(request: pytest.FixtureRequest) -> AsyncIterator[Identity]:
     """An administrator at either."""
     if request.param == "real":
         login = Login(request.getfixturevalue("served").url, "admin", SecretText(PASSWORD))
-        async with aiohttp.ClientSession() as session:
-            yield Identity(session, login, request.getfixturevalue("kept"))
+        async with Calls() as http:
+            yield Identity(http, login, request.getfixturevalue("kept"))
         return
-    async with StubKeystone() as stub, aiohttp.ClientSession() as session:
+    async with StubKeystone() as stub, Calls() as http:
         login = Login(stub.url, "admin", SecretText("admin-password"))
-        yield Identity(session, login, Tokens(lambda: datetime.now(UTC)))
+        yield Identity(http, login, Tokens(lambda: datetime.now(UTC)))

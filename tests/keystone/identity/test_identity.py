@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 
-import aiohttp
 import pytest
 from tests.keystone.stub_keystone import StubKeystone
 
@@ -24,6 +23,7 @@ from moorage.keystone.identity_errors import (
     Unreachable,
     clean,
 )
+from moorage.net.calls import Calls
 
 ID = "6b1f0f5c3f0a4a559d0e2f9c1f6f7a11"
 
@@ -45,8 +45,8 @@ async def stub() -> AsyncIterator[StubKeystone]:
 
 
 @pytest.fixture
-async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as found:
+async def http() -> AsyncIterator[Calls]:
+    async with Calls() as found:
         yield found
 
 
@@ -59,12 +59,12 @@ Make = Callable[..., Identity]
 
 
 @pytest.fixture
-def identity(stub: StubKeystone, session: aiohttp.ClientSession, clock: Clock) -> Make:
+def identity(stub: StubKeystone, http: Calls, clock: Clock) -> Make:
     """Clients that share their tokens, as the passes of one process do."""
     tokens = Tokens(clock)
 
     def make(password: str = "admin-password", url: str = "") -> Identity:
-        return Identity(session, Login(url or stub.url, "admin", SecretText(password)), tokens)
+        return Identity(http, Login(url or stub.url, "admin", SecretText(password)), tokens)
 
     return make
 
@@ -219,7 +219,7 @@ async def test_no_answer_is_unreachable_and_says_where(identity: Make) -> None:
         await identity(url="http://keystone.invalid:5000/v3").domain("x")
 
 
-async def test_a_broken_connection_is_unreachable(session: aiohttp.ClientSession, identity: Make) -> None:
+async def test_a_broken_connection_is_unreachable(identity: Make) -> None:
     """The server hangs up in the middle of an answer."""
 
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 from tests.real.directory import CORP, CORP_PASSWORD, CORP_READER, Directory, corp
 from tests.real.keystone import Keystone
@@ -18,13 +18,14 @@ from moorage.keystone.backend.materials import Materials
 from moorage.keystone.backend.render import Projected, project
 from moorage.keystone.identity import Identity, Login, Tokens
 from moorage.keystone.identity_errors import Conflict, Forbidden, NotFound, Refused, Unauthorized
+from moorage.net.calls import Call, Calls, Server
 
 pytestmark = pytest.mark.xdist_group("keystone")
 
 
-def administrator(session: aiohttp.ClientSession, url: str, password: str = "admin-password") -> Identity:
+def administrator(http: Calls, url: str, password: str = "admin-password") -> Identity:
     """A client with memory of its own."""
-    return Identity(session, Login(url, "admin", SecretText(password)), Tokens(lambda: datetime.now(UTC)))
+    return Identity(http, Login(url, "admin", SecretText(password)), Tokens(lambda: datetime.now(UTC)))
 
 
 def new() -> str:
@@ -88,7 +89,7 @@ async def test_nobody_is_nobody(identity: Identity) -> None:
 
 async def test_a_wrong_password_is_unauthorized(identity: Identity) -> None:
     """And nothing about it is said."""
-    client = administrator(identity._session, identity._login.url, "wrong-password")
+    client = administrator(identity._http, identity._login.url, "wrong-password")
     with pytest.raises(Unauthorized) as found:
         await client.domain("default")
     assert "wrong-password" not in str(found.value)
@@ -98,9 +99,9 @@ async def test_a_revoked_token_is_replaced(identity: Identity) -> None:
     """As after a key rotation: one more login, and the answer."""
     await identity.domain("default")
     token = (await identity._token()).text.reveal()
-    headers = {"X-Auth-Token": token, "X-Subject-Token": token}
-    async with identity._session.delete(f"{identity._login.url}/auth/tokens", headers=headers) as answer:
-        assert answer.status == 204
+    headers = (("X-Auth-Token", token), ("X-Subject-Token", token))
+    server = identity._http.server(identity.url)
+    assert (await server.ask(Call("DELETE", "/auth/tokens", headers), 30)).status == 204
     before = identity.calls["login"]
     assert await identity.domain("default") is not None
     assert identity.calls["login"] == before + 1
@@ -128,8 +129,8 @@ def backend(directory: Directory) -> dict[str, Any]:
 async def test_a_user_of_the_directory_logs_in_through_the_rendered_file(tmp_path: Path, served: Keystone) -> None:
     """Domain, file, new workers: token for the right password, 401 for the wrong one, users listed; then the domain goes."""
     id = new()
-    async with aiohttp.ClientSession() as session:
-        admin = administrator(session, served.url)
+    async with Calls() as http:
+        admin, server = administrator(http, served.url), http.server(served.url)
         await admin.create_domain("corp", id=id, description=None)
         with corp(tmp_path / "slapd") as directory:
             bind = {"username": CORP_READER.encode(), "password": f"{CORP_PASSWORD}\n".encode()}
@@ -140,20 +141,18 @@ async def test_a_user_of_the_directory_logs_in_through_the_rendered_file(tmp_pat
             for name, content in found.files.items():
                 (served.domains / name).write_bytes(content)
             served.reload()
-            assert await login(session, served.url, "u1", "u1-password") == 201
-            assert await login(session, served.url, "u1", "wrong") == 401
+            assert await login(server, "u1", "u1-password") == 201
+            assert await login(server, "u1", "wrong") == 401
             token = (await admin._token()).text.reveal()
-            listing = f"{served.url}/users?domain_id={id}"
-            async with session.get(listing, headers={"X-Auth-Token": token}) as answer:
-                assert sorted(user["name"] for user in (await answer.json())["users"]) == ["u0", "u1", "u2"]
+            listing = await server.ask(Call("GET", f"/users?domain_id={id}", (("X-Auth-Token", token),)), 30)
+            assert sorted(user["name"] for user in json.loads(listing.body)["users"]) == ["u0", "u1", "u2"]
             await admin.update_domain(id, {"enabled": False})
             await admin.delete_domain(id)
             assert await admin.domain(id) is None
 
 
-async def login(session: aiohttp.ClientSession, url: str, user: str, password: str) -> int:
+async def login(server: Server, user: str, password: str) -> int:
     """Status of a password login in domain corp."""
     who = {"name": user, "domain": {"name": "corp"}, "password": password}
     body = {"auth": {"identity": {"methods": ["password"], "password": {"user": who}}}}
-    async with session.post(f"{url}/auth/tokens", json=body) as answer:
-        return answer.status
+    return (await server.ask(Call("POST", "/auth/tokens", body=json.dumps(body).encode()), 30)).status

@@ -15,6 +15,7 @@ from tests.fakes.pocketid import API_KEY, Fake, running, serving
 from tests.fakes.pocketid.probes import authorize, code_flow, log_in, machine_token
 
 from moorage.core.secret import SecretText
+from moorage.net.calls import Calls
 from moorage.pocketid.rest import (
     Access,
     LogoRefused,
@@ -43,9 +44,9 @@ async def http() -> AsyncIterator[aiohttp.ClientSession]:
 
 
 @pytest.fixture
-async def pocketid(fake: Fake, http: aiohttp.ClientSession) -> AsyncIterator[PocketID]:
-    async with serving(fake) as url:
-        yield PocketID(http, Server(url, SecretText(fake.api_key)))
+async def pocketid(fake: Fake) -> AsyncIterator[PocketID]:
+    async with serving(fake) as url, Calls() as calls:
+        yield PocketID(calls, Server(url, SecretText(fake.api_key)))
 
 
 async def _app(pocketid: PocketID, **write: Any) -> str:
@@ -165,10 +166,12 @@ async def test_a_held_request_waits_until_it_is_let_go(fake: Fake, pocketid: Poc
     assert (await task).name == "devs"
 
 
-async def test_the_journal_tells_writes_from_reads_and_keeps_no_body(fake: Fake, pocketid: PocketID) -> None:
+async def test_the_journal_tells_writes_from_reads_and_keeps_no_body(
+    fake: Fake, pocketid: PocketID, http: aiohttp.ClientSession
+) -> None:
     secret = await _app(pocketid)
     await pocketid.list_oidc_clients()
-    await machine_token(pocketid._session, pocketid.url, "app", secret)
+    await machine_token(http, pocketid.url, "app", secret)
     assert [(entry.method, entry.route, entry.status) for entry in fake.journal.writes()] == [
         ("POST", "/api/oidc/clients", 201)
     ]
@@ -212,7 +215,7 @@ async def test_a_rotated_key_is_refused_at_once(fake: Fake, pocketid: PocketID) 
 
 def test_it_runs_in_a_thread_for_tests_without_a_loop() -> None:
     async def ask(url: str) -> str:
-        async with aiohttp.ClientSession() as http:
+        async with Calls() as http:
             return (await PocketID(http, Server(url, SecretText(API_KEY))).get_current_version()).text
 
     with running(Fake("2.15.0")) as url:
@@ -226,7 +229,8 @@ async def test_it_is_a_program_with_a_remote_control(http: aiohttp.ClientSession
     try:
         assert program.stdout is not None
         url = (await program.stdout.readline()).decode().strip()
-        pocketid = PocketID(http, Server(url, SecretText("key-0123456789abcdef")))
+        calls = Calls()
+        pocketid = PocketID(calls, Server(url, SecretText("key-0123456789abcdef")))
         await pocketid.create_oidc_client({"id": "app", "name": "app"})
         await http.post(f"{url}/_fake/faults", json={"kind": "status", "status": 503, "path": "/api/oidc/*"})
         with pytest.raises(ServerFailed):
@@ -236,6 +240,7 @@ async def test_it_is_a_program_with_a_remote_control(http: aiohttp.ClientSession
         async with http.get(f"{url}/_fake/journal") as answer:
             entries = (await answer.json())["entries"]
         assert [(entry["method"], entry["status"]) for entry in entries] == [("POST", 201), ("GET", 503), ("GET", 200)]
+        await calls.close()
     finally:
         program.terminate()
         assert await program.wait() == 0

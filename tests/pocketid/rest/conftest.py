@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-import aiohttp
 import pytest
 from tests.fakes.pocketid import Fake, serving
 
 from moorage.core.secret import SecretText
-from moorage.net.sessions import session
+from moorage.net.calls import Calls
 from moorage.pocketid.rest import PocketID, Server
 
 
@@ -19,12 +18,12 @@ def fake() -> Fake:
 
 
 @pytest.fixture
-async def http() -> AsyncIterator[aiohttp.ClientSession]:
-    async with session() as found:
+async def http() -> AsyncIterator[Calls]:
+    async with Calls() as found:
         yield found
 
 
 @pytest.fixture
-async def pocketid(fake: Fake, http: aiohttp.ClientSession) -> AsyncIterator[PocketID]:
+async def pocketid(fake: Fake, http: Calls) -> AsyncIterator[PocketID]:
     async with serving(fake) as url:
         yield PocketID(http, Server(url, SecretText(fake.api_key)))

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
-import aiohttp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fakes.pocketid import Fake
 
 from moorage.core.secret import SecretText
+from moorage.net.calls import Calls
 from moorage.pocketid.rest import (
     AlreadyExists,
     FieldFault,
@@ -152,29 +152,27 @@ async def test_a_page_is_no_answer(fake: Fake, pocketid: PocketID) -> None:
         await pocketid.get_oidc_client("app")
 
 
-async def test_a_missing_route_is_no_missing_object(http: aiohttp.ClientSession, pocketid: PocketID) -> None:
+async def test_a_missing_route_is_no_missing_object(http: Calls, pocketid: PocketID) -> None:
     """Else a wrong address would look as if everything had been deleted."""
     lost = PocketID(http, Server(f"{pocketid.url}/elsewhere", SecretText("key")))
     with pytest.raises(Nonsense, match="no such route"):
         await lost.delete_oidc_client("app")
 
 
-async def test_a_server_that_is_not_there_is_unreachable(http: aiohttp.ClientSession) -> None:
+async def test_a_server_that_is_not_there_is_unreachable(http: Calls) -> None:
     nowhere = PocketID(http, Server("http://127.0.0.1:9", SecretText("key")))
     with pytest.raises(Unreachable, match=r"cannot connect to 127\.0\.0\.1:9"):
         await nowhere.get_current_version()
 
 
 @pytest.mark.parametrize("url", ["", "nothing", "http://", "http://[::1", "ftp://a.example", "http://a.example:99999"])
-async def test_an_address_that_is_none_is_an_error_of_ours(http: aiohttp.ClientSession, url: str) -> None:
+async def test_an_address_that_is_none_is_an_error_of_ours(http: Calls, url: str) -> None:
     with pytest.raises(Nonsense, match="no http or https URL"):
         await PocketID(http, Server(url, SecretText("key"))).get_current_version()
 
 
 @pytest.mark.parametrize("key", ["", "key-with-line-end\n", "schlüssel-0123456789"])
-async def test_a_key_that_no_header_carries_is_told_as_such(
-    pocketid: PocketID, http: aiohttp.ClientSession, key: str
-) -> None:
+async def test_a_key_that_no_header_carries_is_told_as_such(pocketid: PocketID, http: Calls, key: str) -> None:
     with pytest.raises(Nonsense, match="API key") as told:
         await PocketID(http, Server(pocketid.url, SecretText(key))).get_current_version()
     assert not key or key.strip() not in str(told.value)
@@ -196,7 +194,7 @@ async def test_a_refused_key_is_tried_once_more_and_then_told(fake: Fake, pocket
 async def test_an_answer_that_never_comes_is_given_up(
     fake: Fake, pocketid: PocketID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moorage.pocketid.rest_requests.TIMEOUT", aiohttp.ClientTimeout(total=0.1))
+    monkeypatch.setattr("moorage.pocketid.rest_requests.TIMEOUT", 0.1)
     held = fake.faults.add("hold")
     with pytest.raises(Unreachable, match="in time"):
         await pocketid.get_oidc_client("app")
@@ -206,6 +204,6 @@ async def test_an_answer_that_never_comes_is_given_up(
 async def test_an_answer_without_bound_is_given_up(
     fake: Fake, pocketid: PocketID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moorage.pocketid.rest_requests.ANSWER_LIMIT", 100)
+    monkeypatch.setattr("moorage.net.calls.ANSWER_LIMIT", 100)
     with pytest.raises(Nonsense, match="larger than 100 bytes"):
         await pocketid.create_oidc_client({"name": "n", "callbackURLs": ["https://a.example/" + "x" * 200]})

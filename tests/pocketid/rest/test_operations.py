@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-import aiohttp
 import pytest
 from tests.fakes.pocketid import Fake
 
 from moorage.core.secret import SecretText
+from moorage.net.calls import Calls
 from moorage.pocketid.rest import (
     Access,
     AlreadyExists,
@@ -247,9 +247,7 @@ async def test_a_group_its_members_and_claims(pocketid: PocketID) -> None:
     assert await pocketid.find_user_group_named("engineers") is None
 
 
-async def test_a_user_comes_in_with_a_code_and_gets_a_key(
-    fake: Fake, pocketid: PocketID, http: aiohttp.ClientSession
-) -> None:
+async def test_a_user_comes_in_with_a_code_and_gets_a_key(fake: Fake, pocketid: PocketID, http: Calls) -> None:
     user = await pocketid.create_user({"username": "Ann", "email": "ann@example.com", "isAdmin": True})
     assert await pocketid.find_user_named("aNN") == user
     assert await pocketid.update_user_custom_claims(user.id, [Claim("k", "v")]) == (Claim("k", "v"),)
@@ -281,7 +279,7 @@ async def test_a_metadata_client_is_refreshed_and_others_are_not(fake: Fake, poc
 
 
 async def test_requests_are_counted_by_operation_and_told_with_their_result(
-    fake: Fake, pocketid: PocketID, http: aiohttp.ClientSession
+    fake: Fake, pocketid: PocketID, http: Calls
 ) -> None:
     told: list[tuple[str, str]] = []
     asking = PocketID(
@@ -307,9 +305,7 @@ async def test_the_clock_of_the_server_is_noted(fake: Fake, pocketid: PocketID) 
     assert timedelta(seconds=290) < pocketid.date - datetime.now(UTC) < timedelta(seconds=310)
 
 
-async def test_the_first_use_of_a_key_by_many_is_no_wrong_key(
-    fake: Fake, pocketid: PocketID, http: aiohttp.ClientSession
-) -> None:
+async def test_the_first_use_of_a_key_by_many_is_no_wrong_key(fake: Fake, pocketid: PocketID, http: Calls) -> None:
     fake.refuse_first = 3
     asking = [PocketID(http, Server(pocketid.url, SecretText(fake.api_key))) for _ in range(4)]
     versions = await asyncio.gather(*[item.get_current_version() for item in asking])

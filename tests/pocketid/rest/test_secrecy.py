@@ -8,14 +8,13 @@ import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
-import aiohttp
 import pytest
 from aiohttp import web
 from tests.fakes.pocketid import Fake, serving
 from tests.real.certificates import Authority
 
 from moorage.core.secret import SecretText
-from moorage.net.sessions import session
+from moorage.net.calls import Calls
 from moorage.pocketid.rest import PocketID, PocketIDError, Server, Unreachable
 
 KEY, VALUE, TOKEN = "key-that-nobody-may-see", "value-that-nobody-may-see", "token-that-nobody-may-see"
@@ -63,7 +62,7 @@ _WRITES: list[Callable[[PocketID], Awaitable[object]]] = [
 @pytest.mark.parametrize("write", _WRITES)
 @pytest.mark.case("P2")
 async def test_a_parrot_gets_no_secret_into_an_error(
-    parrot: str, corner: str, write: Callable[[PocketID], Awaitable[object]], http: aiohttp.ClientSession
+    parrot: str, corner: str, write: Callable[[PocketID], Awaitable[object]], http: Calls
 ) -> None:
     with pytest.raises(PocketIDError) as refused:
         await write(PocketID(http, Server(parrot + corner, SecretText(KEY))))
@@ -73,9 +72,7 @@ async def test_a_parrot_gets_no_secret_into_an_error(
 
 
 @pytest.mark.case("P2")
-async def test_a_life_with_secrets_leaves_none_in_logs_or_reprs(
-    caplog: pytest.LogCaptureFixture, http: aiohttp.ClientSession
-) -> None:
+async def test_a_life_with_secrets_leaves_none_in_logs_or_reprs(caplog: pytest.LogCaptureFixture, http: Calls) -> None:
     caplog.set_level(logging.DEBUG)
     fake = Fake("2.17.0", api_key=KEY)
     async with serving(fake) as url:
@@ -106,7 +103,7 @@ async def test_a_login_code_stands_in_no_error(fake: Fake, pocketid: PocketID) -
 
 
 async def test_certificates_are_verified_against_the_given_authority(
-    fake: Fake, http: aiohttp.ClientSession, tmp_path_factory: pytest.TempPathFactory
+    fake: Fake, http: Calls, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     authority, stranger = Authority(), Authority("Somebody else")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -129,7 +126,7 @@ async def test_writes_stop_at_the_fence_and_reads_pass(fake: Fake) -> None:
     def fence() -> None:
         raise LostLeadership
 
-    async with serving(fake) as url, session(fence=fence) as fenced:
+    async with serving(fake) as url, Calls(fence=fence) as fenced:
         pocketid = PocketID(fenced, Server(url, SecretText(fake.api_key)))
         await pocketid.list_oidc_clients()
         with pytest.raises(LostLeadership):

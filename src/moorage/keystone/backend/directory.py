@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import ip_address
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from ldap3 import BASE, LEVEL, NONE, SIMPLE, SUBTREE, Connection, Server, Tls
@@ -38,6 +38,8 @@ PATIENCE: Final = 2.0
 """Seconds that a pass waits for a probe; a slower one is read by the next pass."""
 FRESH: Final = timedelta(seconds=100)
 FRESH_FAILURE: Final = timedelta(seconds=50)
+DOWN: Final = timedelta(seconds=5)
+"""How long a refused connection answers for other backends of the same addresses: thousands of them do not knock one by one."""
 SAMPLE: Final = 10
 PROBE_AT: Final = "moorage.internal/probe-at"
 """Annotation by which a person asks for a fresh probe."""
@@ -232,34 +234,56 @@ class _Entry:
 
 
 class Probes:
-    """The last result for each backend; at most four probes run at once."""
+    """The last result for each backend, and the addresses that refused a moment ago; at most four probes run at once."""
 
     def __init__(self, work: Callable[[Target], Directory] = probe) -> None:
         self._work = work
         self._entries: dict[Key, _Entry] = {}
+        self._down: dict[_Addresses, tuple[Directory, datetime]] = {}
         self._gate = asyncio.Semaphore(_CONCURRENT)
 
     def forget(self, key: Key) -> None:
         """The backend is gone."""
         self._entries.pop(key, None)
 
-    async def look(self, key: Key, target: Target, now: Callable[[], datetime]) -> Directory:
-        """The result for this target: a fresh one, one that comes within two seconds, or the last one there is."""
+    def begin(self, key: Key, target: Target, now: Callable[[], datetime]) -> None:
+        """Ask, unless the answer is fresh, known, or under way: `look` waits for it."""
         entry = self._entries.get(key)
         if entry is None or entry.target != target:
             entry = self._entries[key] = _Entry(target)
-        if entry.is_fresh(now()) and entry.result is not None:
-            return entry.result
-        if entry.running is None:
-            entry.running = asyncio.create_task(self._run(target))
-        done, _ = await asyncio.wait({entry.running}, timeout=PATIENCE)
-        if done:
-            entry.result, entry.at, entry.running = entry.running.result(), now(), None
+        if entry.running is not None or entry.is_fresh(now()):
+            return
+        known = self._down.get(_addresses(target))
+        if known is not None and not target.asked and now() - known[1] < DOWN:
+            entry.result, entry.at = known
+        else:
+            entry.running = asyncio.create_task(self._run(target, now))
+
+    async def look(self, key: Key, target: Target, now: Callable[[], datetime]) -> Directory:
+        """The result for this target: a fresh one, one that comes within two seconds, or the last one there is."""
+        self.begin(key, target, now)
+        entry = self._entries[key]
+        if entry.running is not None:
+            done, _ = await asyncio.wait({entry.running}, timeout=PATIENCE)
+            if done:
+                entry.result, entry.at, entry.running = entry.running.result(), now(), None
         return entry.result or Directory("Unknown", "ProbePending", "the directory has not answered yet")
 
-    async def _run(self, target: Target) -> Directory:
+    async def _run(self, target: Target, now: Callable[[], datetime]) -> Directory:
         async with self._gate:
-            return await refused(target) or await _off_loop(lambda: self._work(target))
+            down = await refused(target)
+            if down is None:
+                self._down.pop(_addresses(target), None)
+                return await _off_loop(lambda: self._work(target))
+            self._down[_addresses(target)] = (down, now())
+            return down
+
+
+_Addresses: TypeAlias = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
+
+
+def _addresses(target: Target) -> _Addresses:
+    return target.urls, target.addresses
 
 
 async def _off_loop(work: Callable[[], Directory]) -> Directory:

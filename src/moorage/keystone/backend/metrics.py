@@ -44,13 +44,13 @@ def document(key: Key, found: Document | None, now: datetime) -> None:
     if found is None or found.fetched is None:
         _drop(METADATA_AGE, key)
     else:
-        METADATA_AGE.labels(key.name, key.namespace).set(max(0.0, (now - found.fetched).total_seconds()))
+        _show(METADATA_AGE, key, max(0.0, (now - found.fetched).total_seconds()))
 
 
 def certificate(key: Key, ends: str) -> None:
     """When our certificate ends, RFC 3339; "" when there is none."""
     if ends:
-        CERTIFICATE_EXPIRY.labels(key.name, key.namespace).set(datetime.fromisoformat(ends).timestamp())
+        _show(CERTIFICATE_EXPIRY, key, datetime.fromisoformat(ends).timestamp())
     else:
         _drop(CERTIFICATE_EXPIRY, key)
 
@@ -62,15 +62,28 @@ def called(key: Key, method: str) -> None:
 
 def forget(key: Key) -> None:
     """The backend is gone; its numbers go with it."""
-    for gauge in (READY, METADATA_AGE, CERTIFICATE_EXPIRY):
+    with suppress(KeyError):
+        READY.remove(key.name, key.namespace)
+    for gauge in _shown:
         _drop(gauge, key)
     CALLS.remove_by_labels(_labels(key))
 
 
+_shown: Final[dict[Gauge, set[Key]]] = {METADATA_AGE: set(), CERTIFICATE_EXPIRY: set()}
+"""Who has a series of these: most backends have none, and to find that out from the gauge costs a pass more than the rest of its numbers."""
+
+
+def _show(gauge: Gauge, key: Key, value: float) -> None:
+    gauge.labels(key.name, key.namespace).set(value)
+    _shown[gauge].add(key)
+
+
 def _drop(gauge: Gauge, key: Key) -> None:
     """One series, found by its labels as they stand: looking through all of them would cost each pass as much as there are backends."""
-    with suppress(KeyError):
-        gauge.remove(key.name, key.namespace)
+    if key in _shown[gauge]:
+        _shown[gauge].discard(key)
+        with suppress(KeyError):
+            gauge.remove(key.name, key.namespace)
 
 
 def _labels(key: Key) -> dict[str, str]:

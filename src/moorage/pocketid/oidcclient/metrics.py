@@ -48,6 +48,8 @@ _GAUGES: Final = {
         "rotation_window_next_close_timestamp_seconds": "When the window closes next.",
     }.items()
 }
+_shown: Final[dict[Key, set[str]]] = {}
+"""Which gauges have a series of a client: a gauge that is asked to drop one looks through those of all clients."""
 _TRIGGERS: Final = (Trigger.SCHEDULED, Trigger.MANUAL, Trigger.INITIAL, Trigger.DRIFT)
 
 
@@ -65,6 +67,23 @@ def observe(seen: Seen, *, ready: bool) -> None:
     """What the pass found."""
     key = seen.key
     shared.ready(KIND.kind, key, ready)
+    if key not in _shown:
+        _begin(key)
+    if seen.secrets is not None and isinstance(seen.secrets.rotation, Deferred):
+        DEFERRED.labels(key.namespace, key.name, seen.secrets.rotation.reason).inc()
+    shown = _shown[key]
+    for name, value in _values(seen).items():
+        if value is not None:
+            _GAUGES[name].labels(key.namespace, key.name).set(value)
+            shown.add(name)
+        elif name in shown:
+            _GAUGES[name].remove(key.namespace, key.name)
+            shown.discard(name)
+
+
+def _begin(key: Key) -> None:
+    """Series that count exist from the start, at zero."""
+    _shown[key] = set()
     for trigger in _TRIGGERS:
         for result in ("success", "error"):
             ROTATIONS.labels(key.namespace, key.name, result, trigger)
@@ -72,13 +91,6 @@ def observe(seen: Seen, *, ready: bool) -> None:
         RETIRED.labels(key.namespace, key.name, reason)
     for deferral in Deferral:
         DEFERRED.labels(key.namespace, key.name, deferral)
-    if seen.secrets is not None and isinstance(seen.secrets.rotation, Deferred):
-        DEFERRED.labels(key.namespace, key.name, seen.secrets.rotation.reason).inc()
-    for name, value in _values(seen).items():
-        if value is None:
-            _GAUGES[name].remove_by_labels(_labels(key))
-        else:
-            _GAUGES[name].labels(key.namespace, key.name).set(value)
 
 
 def _values(seen: Seen) -> dict[str, float | None]:
@@ -120,9 +132,7 @@ def _seconds(text: str) -> float | None:
 def forget(key: Key) -> None:
     """The resource is gone; its numbers go with it."""
     shared.forget(KIND.kind, key)
-    for metric in (ROTATIONS, RETIRED, DEFERRED, *_GAUGES.values()):
-        metric.remove_by_labels(_labels(key))
-
-
-def _labels(key: Key) -> dict[str, str]:
-    return {"namespace": key.namespace, "name": key.name}
+    for name in _shown.pop(key, ()):
+        _GAUGES[name].remove(key.namespace, key.name)
+    for metric in (ROTATIONS, RETIRED, DEFERRED):
+        metric.remove_by_labels({"namespace": key.namespace, "name": key.name})

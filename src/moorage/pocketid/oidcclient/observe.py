@@ -8,6 +8,7 @@ Source: spec/pocketid.md 3.1 to 3.4; contracts of issue 5.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from moorage.core.meta import JsonObject, Key, is_terminating, key_of
 from moorage.core.secret import SecretText
@@ -86,17 +87,19 @@ def _with_rival(world: World, seen: Seen, obj: JsonObject) -> Seen:
         for item in world.cache.list(KIND.resource, index=BY_CLAIM, value=claim)
     }
     rival = rival_of(obj, others.values())
-    seen = replace(seen, claimed=_claimed(world, seen, obj))
+    seen = replace(seen, claimed=partial(_claimant, world, seen, obj))
     return seen if rival is None else replace(seen, rival=str(rival.key), held_back=rival.first)
 
 
-def _claimed(world: World, seen: Seen, obj: JsonObject) -> dict[str, str]:
-    """Clients that others have; of interest only while this one has none."""
+def _claimant(world: World, seen: Seen, obj: JsonObject, id: str) -> str | None:
+    """The other resource that has the client of that id; of interest only while this one has none."""
     if seen.known_id is not None:
-        return {}
-    others = (item for item in world.cache.list(KIND.resource) if item["metadata"]["uid"] != obj["metadata"]["uid"])
-    there = (item for item in others if not is_terminating(item) and same_instance(obj, item))
-    return {id: str(key_of(item)) for item in there if (id := (item.get("status") or {}).get("clientID"))}
+        return None
+    for item in world.cache.list(KIND.resource, index=BY_CLAIM, value=f"id:{id}"):
+        is_other = item["metadata"]["uid"] != obj["metadata"]["uid"] and not is_terminating(item)
+        if is_other and (item.get("status") or {}).get("clientID") == id and same_instance(obj, item):
+            return str(key_of(item))
+    return None
 
 
 async def _with_materials(world: World, seen: Seen) -> Seen:
@@ -162,7 +165,7 @@ async def _asked(world: World, seen: Seen, remote: PocketID) -> Seen:
     found = seen.found
     if found is None:
         return seen
-    if (other := seen.claimed.get(found.id)) is not None:
+    if (other := seen.claimed(found.id)) is not None:
         return replace(seen, rival=other, held_back=True)
     seen = await look_aside(world, seen, remote)
     return with_secrets(seen, found, lists.clock(remote, seen.now))

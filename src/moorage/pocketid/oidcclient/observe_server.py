@@ -86,7 +86,7 @@ async def _named(seen: Seen, remote: PocketID, lists: Lists, *, lost: bool) -> L
     listed = await lists.clients.get(remote.list_oidc_clients, seen.now, YOUNG)
     wanted = nfc(seen.shown_name)
     found = [item for item in listed.values() if nfc(item.name) == wanted and item.client_type != CIMD]
-    free = [item for item in found if item.id not in seen.claimed]
+    free = [item for item in found if seen.claimed(item.id) is None]
     match free or found:
         case []:
             return Absent(lost)

@@ -6,7 +6,7 @@ itself; secrets in it are `SecretText`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -162,7 +162,7 @@ class Seen:
         left: the instance that the client was bound to before, as long as it is there; `moved`: it was bound to another one.
         api_fault: why there is no API client.
         rival: another resource that claims the same client; `held_back`: it is the other's.
-        claimed: clients that other resources have, id to resource.
+        claimed: which other resource has the client of an id; for looks only.
         identities: federated identities with their keys read, as the server takes them, or why not.
         adopted: the client was found, not made, in this pass; `created`: it was made in this pass.
         done: plans performed in this pass.
@@ -180,7 +180,7 @@ class Seen:
     moved: bool = False
     rival: str = ""
     held_back: bool = False
-    claimed: Mapping[str, str] = field(default_factory=dict)
+    claimed: Callable[[str], str | None] = field(default=lambda _id: None, repr=False, compare=False)
     look: Lookup = None
     groups: Groups = Groups()
     identities: tuple[JsonObject, ...] | Fault = ()

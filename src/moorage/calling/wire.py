@@ -1,4 +1,4 @@
-"""JSON as it goes over the wire to an API server, quickly.
+"""JSON as it goes over the wire to other servers, quickly.
 
 Enters: plain values, or bytes. Leaves: bytes, or plain values; what the quick library cannot say exactly, `json` says as before: lone
 surrogates, NaN, integers of more than 64 bits that we send, keys that are no text. An integer of more than 64 bits that comes reads as
@@ -8,6 +8,7 @@ a float, as API servers themselves read it. Source: RFC 8259; ADR 0002.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 import orjson
@@ -27,18 +28,23 @@ def loads(data: bytes | str) -> Any:
         return json.loads(data)
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: Any, default: Callable[[Any], Any] | None = None) -> bytes:
     """The value without blanks.
+
+    Args:
+        default: makes JSON of what is none; None: that is an error.
 
     Raises:
         TypeError: it holds what is no JSON.
     """
     try:
-        data = orjson.dumps(value, option=_STRICT)
+        data = orjson.dumps(value, default, _STRICT)
     except orjson.JSONEncodeError:
-        return _slowly(value)
-    return _slowly(value) if b"null" in data else data  # a NaN reads `null` there, which deletes in a merge patch
+        return _slowly(value, default)
+    return (
+        _slowly(value, default) if b"null" in data else data
+    )  # a NaN reads `null` there, which deletes in a merge patch
 
 
-def _slowly(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
+def _slowly(value: Any, default: Callable[[Any], Any] | None) -> bytes:
+    return json.dumps(value, separators=(",", ":"), default=default).encode()

@@ -1,7 +1,14 @@
-"""HTTP/1.1 towards one server: a pool of kept connections, whole answers, and answers that flow.
+"""One HTTP/1.1 connection to a server: it carries one request at a time, whose answer comes whole or flows.
 
-Enters: a head and a body as bytes. Leaves: an Answer, or a Flow of pieces. One write a request, one future an answer. It knows nothing of
-Kubernetes, follows neither redirects nor proxies, and repeats nothing: who may repeat is the caller's to say. Source: RFC 9112; ADR 0014.
+Enters: a head and a body as bytes. Leaves: an Answer, or a Flow of pieces, or one error of the tree below. One write a request, one future
+an answer. It knows neither what is asked nor who may ask it again. Source: RFC 9112; ADR 0015.
+
+HttpError
+├── NotConnected     there was no connection, so nothing was sent
+│   └── Untrusted    the TLS handshake failed
+└── Broken           the connection ended, or carried nonsense
+    ├── Stale        a kept connection ended before the answer began
+    └── TooLarge     the answer is larger than it may be
 """
 
 from __future__ import annotations
@@ -11,16 +18,16 @@ import ssl
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import httptools
 
-KEPT = 90.0
-"""Seconds that an idle connection is kept."""
+if TYPE_CHECKING:
+    from .pool import Pool
+
 _HEAD_LIMIT = 256 * 1024
 _AHEAD = 256 * 1024
 """Bytes of a Flow that are read ahead of its reader."""
-_FAREWELL = 1.0
 _GZIP = 31  # window bits of zlib that mean: a gzip member
 
 
@@ -29,20 +36,40 @@ class HttpError(Exception):
 
 
 class NotConnected(HttpError):
-    """There was no connection, so nothing was sent."""
+    """There was no connection, so nothing was sent; `why` is what the network said."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(f"cannot connect: {why.lower()}")
 
 
 class Untrusted(NotConnected):
     """The TLS handshake failed; trying again changes nothing."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        HttpError.__init__(self, why)
 
 
 class Broken(HttpError):
     """The connection ended, or carried nonsense; the request may have been acted upon."""
 
 
+class Stale(Broken):
+    """A kept connection ended before a byte of the answer came: most likely the server had closed it already."""
+
+
+class TooLarge(Broken):
+    """The answer is larger than it may be; `status` is what it began with."""
+
+    def __init__(self, limit: int, status: int) -> None:
+        self.status = status
+        super().__init__(f"the answer is larger than {limit} bytes")
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole answer; header names are in lower case."""
+    """A whole answer; header names are in lower case, the last value of a repeated one counts, and cookies stand a line each."""
 
     status: int
     headers: Mapping[str, str]
@@ -57,7 +84,7 @@ class Answer:
 class Flow:
     """An answer whose body comes piece by piece; `abort` it in the end."""
 
-    def __init__(self, line: _Line, status: int, headers: Mapping[str, str]) -> None:
+    def __init__(self, line: Line, status: int, headers: Mapping[str, str]) -> None:
         self.status, self.headers = status, headers
         self._line = line
         self._pieces: list[bytes] = []
@@ -115,16 +142,16 @@ class Flow:
             self._waiter.set_result(None)
 
 
-class _Line(asyncio.Protocol):
-    """One connection: it carries one request at a time."""
+class Line(asyncio.Protocol):
+    """One connection; `since` is when it carried its last whole answer, 0 before the first."""
 
     def __init__(self, pool: Pool, tls: ssl.SSLContext | None) -> None:
         self.pool, self.tls = pool, tls
         self.since = 0.0
-        self.open = self._paused = False
+        self.open = self._paused = self._began = False
         self._parser = httptools.HttpResponseParser(self)
         self._headers: dict[str, str] = {}
-        self._head_size = 0
+        self._head_size = self._body_size = 0
         self._body: list[bytes] = []
         self._answer: asyncio.Future[Any] | None = None
         self._flow: Flow | None = None
@@ -133,11 +160,12 @@ class _Line(asyncio.Protocol):
     def ask(self, request: bytes, *, flowing: bool) -> asyncio.Future[Any]:
         """Send a request; the future gives an Answer, or a Flow once its head is there."""
         self._answer = self.pool.loop.create_future()
-        self._flowing = flowing
+        self._flowing, self._began = flowing, False
         self.transport.write(request)
         return self._answer
 
     def abort(self) -> None:
+        """Drop the connection; what was asked is not answered any more."""
         self.open = False
         self.transport.abort()
 
@@ -148,11 +176,13 @@ class _Line(asyncio.Protocol):
             self.abort()
 
     def pause(self) -> None:
+        """Read no more for now."""
         if not self._paused and self.open:
             self._paused = True
             self.transport.pause_reading()
 
     def resume(self) -> None:
+        """Read on."""
         if self._paused and self.open:
             self._paused = False
             self.transport.resume_reading()
@@ -180,7 +210,8 @@ class _Line(asyncio.Protocol):
         if self._headed and error is None and not _has_length(self._headers):
             self.on_message_complete()  # such a body ends with its connection
         else:
-            self._fail(Broken(str(error or "the server closed the connection")))
+            kind = Stale if self.since and not self._began else Broken
+            self._fail(kind(str(error or "the server closed the connection")))
 
     def _fail(self, error: HttpError) -> None:
         answer, flow = self._answer, self._flow
@@ -194,13 +225,17 @@ class _Line(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         self._headers, self._body = {}, []
-        self._head_size = 0
+        self._head_size = self._body_size = 0
+        self._began = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._head_size += len(name) + len(value)
         if self._head_size > _HEAD_LIMIT:
             raise ValueError("its head is too large")
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        if key == "set-cookie" and key in self._headers:
+            text = f"{self._headers[key]}\n{text}"
+        self._headers[key] = text
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
@@ -213,8 +248,14 @@ class _Line(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         if self._flow is not None:
             self._flow.feed(body)
-        else:
+            return
+        self._body_size += len(body)
+        limit = self.pool.limit
+        if limit is None or self._body_size <= limit:
             self._body.append(body)
+        else:
+            self._fail(TooLarge(limit, self._parser.get_status_code()))
+            self.abort()
 
     def on_message_complete(self) -> None:
         if not self._headed:
@@ -229,8 +270,8 @@ class _Line(asyncio.Protocol):
             return
         try:
             body = self._decoded()
-        except zlib.error as error:
-            answer.set_exception(Broken(f"its gzip cannot be read: {error}"))
+        except (zlib.error, TooLarge) as error:
+            answer.set_exception(error if isinstance(error, TooLarge) else Broken(f"its gzip cannot be read: {error}"))
             self.abort()
             return
         answer.set_result(Answer(self._parser.get_status_code(), self._headers, body))
@@ -241,118 +282,19 @@ class _Line(asyncio.Protocol):
 
     def _decoded(self) -> bytes:
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        return zlib.decompress(body, _GZIP) if body and self._headers.get("content-encoding") == "gzip" else body
+        if not body or self._headers.get("content-encoding") != "gzip":
+            return body
+        limit = self.pool.limit
+        if limit is None:
+            return zlib.decompress(body, _GZIP)
+        inflate = zlib.decompressobj(_GZIP)
+        found = inflate.decompress(body, limit + 1)
+        if len(found) > limit:
+            raise TooLarge(limit, self._parser.get_status_code())
+        if not inflate.eof:
+            raise zlib.error("it ends too early")
+        return found
 
 
 def _has_length(headers: Mapping[str, str]) -> bool:
     return "content-length" in headers or "transfer-encoding" in headers
-
-
-class Pool:
-    """The connections to one server; as many as there are requests at once."""
-
-    def __init__(self, host: str, port: int) -> None:
-        self.host, self.port = host, port
-        self.loop = asyncio.get_running_loop()
-        self.lines: set[_Line] = set()
-        self._idle: list[_Line] = []
-
-    async def exchange(self, request: bytes, door: Door, seconds: float | None = None) -> Answer:
-        """One request, its whole answer. A cancelled call drops its connection.
-
-        Args:
-            seconds: that all of it may take.
-
-        Raises:
-            HttpError: there was none. TimeoutError: none in time.
-        """
-        return cast(Answer, await self._asked(request, door, seconds, flowing=False))
-
-    async def flow(self, request: bytes, door: Door, seconds: float | None = None) -> Flow:
-        """One request whose answer flows, once its head is there; arguments and errors as of `exchange`."""
-        return cast(Flow, await self._asked(request, door, seconds, flowing=True))
-
-    async def _asked(self, request: bytes, door: Door, seconds: float | None, *, flowing: bool) -> Any:
-        until = None if seconds is None else self.loop.time() + seconds
-        line = self._kept(door.tls) or await self._connected(door)
-        answer = line.ask(request, flowing=flowing)
-        timer = None if until is None else self.loop.call_at(until, line.expire)
-        try:
-            return await answer
-        except asyncio.CancelledError:
-            if answer.cancelled():  # else the line is another's by now
-                line.abort()
-            elif flowing and answer.exception() is None:
-                answer.result().abort()
-            raise
-        finally:
-            if timer is not None:
-                timer.cancel()
-
-    def keep(self, line: _Line) -> None:
-        """Take a connection back for the next request."""
-        line.since = self.loop.time()
-        self._idle.append(line)
-
-    def _kept(self, tls: ssl.SSLContext | None) -> _Line | None:
-        while self._idle:
-            line = self._idle.pop()
-            if line.open and not line.transport.is_closing():
-                if line.tls is tls and self.loop.time() - line.since < KEPT:
-                    return line
-                line.transport.close()
-        return None
-
-    async def _connected(self, door: Door) -> _Line:
-        """A new connection. Whoever is cancelled meanwhile ends the attempt first, for a second at most: asyncio
-        forgets the socket of a TLS handshake that is cancelled before it began."""
-        attempt = asyncio.ensure_future(self._connect(door))
-        try:
-            done, _ = await asyncio.wait({attempt}, timeout=door.seconds)
-        except asyncio.CancelledError:
-            await asyncio.wait({attempt}, timeout=_FAREWELL)
-            _drop(attempt)
-            raise
-        if not done:
-            _drop(attempt)
-            raise TimeoutError
-        return attempt.result()
-
-    async def _connect(self, door: Door) -> _Line:
-        named = (door.name or self.host) if door.tls is not None else None
-        try:
-            _, line = await self.loop.create_connection(
-                lambda: _Line(self, door.tls), self.host, self.port, ssl=door.tls, server_hostname=named
-            )
-        except ssl.SSLCertVerificationError as error:
-            raise Untrusted(f"its certificate is not trusted: {error.verify_message or error}") from error
-        except ssl.SSLError as error:
-            raise Untrusted(f"no TLS: {error.reason or error}") from error
-        except OSError as error:
-            raise NotConnected(f"cannot connect: {error.strerror or error}".lower()) from error
-        return line
-
-    async def close(self) -> None:
-        """Drop all connections."""
-        self._idle.clear()
-        for line in tuple(self.lines):
-            line.abort()
-        for _ in range(3):  # aborted TLS connections hand back their sockets in the next turns of the loop
-            await asyncio.sleep(0)
-
-
-@dataclass(frozen=True, slots=True)
-class Door:
-    """How a connection is made: TLS or none, the name that the certificate must have, seconds that it may take."""
-
-    tls: ssl.SSLContext | None = None
-    name: str = ""
-    seconds: float = 10.0
-
-
-def _drop(attempt: asyncio.Future[_Line]) -> None:
-    """Give up an attempt to connect; one that was made meanwhile is closed."""
-    if not attempt.done():
-        attempt.cancel()
-    elif not attempt.cancelled() and attempt.exception() is None:
-        attempt.result().abort()

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from moorage.calling.line import Broken, NotConnected
+from moorage.calling.pool import Door, Pool
 from moorage.core.errors import InputError
 from moorage.kube.config import Connection
-from moorage.kube.http1 import Broken, Door, NotConnected, Pool
 from moorage.kube.transport import Transport
 
 ASK = b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n"

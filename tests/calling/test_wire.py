@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moorage.kube import wire
+from moorage.calling import wire
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_infinity=False, allow_nan=False) | st.text(),
@@ -18,6 +18,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # a busy machine draws slowly
 @given(VALUES)
 def test_what_is_sent_means_what_json_would_have_sent(value: Any) -> None:
     sent = json.loads(wire.dumps(value))
