@@ -1,6 +1,6 @@
-"""Records scenarios of requests with the answers of a real kube-apiserver: `python record.py SERVER TOKEN [scenario ...]`.
+"""Records scenarios of requests with the answers of a real kube-apiserver: `python -m tests.apiserver.engine.record SERVER TOKEN [scenario ...]`.
 
-A scenario (scenarios/*.yaml) is a list of steps. The recording (cases/NAME.json) is the same list with answers: status code and body.
+A scenario (scenarios/*.yaml) is a list of steps; after one with `served`, that path answers 200 before the next. The recording (cases/NAME.json) is the same list with answers: status code and body.
 Uids, times and resource versions are normalised, so that recordings do not differ from run to run.
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.real.process import poll
 
 HERE = Path(__file__).parent
 TYPES = {
@@ -53,6 +54,10 @@ class Oracle:
         except urllib.error.HTTPError as error:
             text = error.read().decode()
             return error.code, json.loads(text) if text.startswith("{") else text
+
+    def until(self, path: str, code: int) -> None:
+        """Ask until it answers so; raises TimeoutError after half a minute."""
+        poll(lambda: self.ask("GET", path)[0] == code, what=f"{path} answers {code}")
 
 
 def normalise(value: Any, uids: dict[str, str]) -> Any:
@@ -105,10 +110,7 @@ def clear(oracle: Oracle, steps: list[dict[str, Any]]) -> None:
             continue
         oracle.ask("PATCH", path, {"metadata": {"finalizers": None}}, TYPES["merge"])
         oracle.ask("DELETE", path + "?gracePeriodSeconds=0&propagationPolicy=Background")
-        for _ in range(100):
-            if oracle.ask("GET", path)[0] == 404:
-                break
-            time.sleep(0.1)
+        oracle.until(path, 404)
 
 
 def record(oracle: Oracle, scenario: Path) -> None:
@@ -120,8 +122,8 @@ def record(oracle: Oracle, scenario: Path) -> None:
     clear(oracle, steps)
     for step in steps:
         code, body = perform(oracle, step)
-        if step.get("wait"):
-            time.sleep(step["wait"])
+        if served := step.get("served"):
+            oracle.until(served, 200)
         if "objects" in step:
             step["objects"] = normalise(step["objects"], uids)
         recorded.append({**step, "code": code, "answer": normalise(body, uids)})

@@ -13,6 +13,7 @@ from moorage.core.meta import JsonObject
 from moorage.core.quantity import parse_quantity
 
 _DECIMAL = {-9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
+"""Beyond E there is no suffix, and kube-apiserver writes none: 1e21 bytes are stored as 1. So do we."""
 _MOST = (1 << 63) - 1
 """Binary amounts end here; decimal ones do not."""
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
@@ -43,11 +44,11 @@ def _decimal(number: Decimal, *, exponent: bool) -> str:
     if not number:
         return "0"
     scaled, power = int(number.scaleb(9).to_integral_value(rounding="ROUND_UP")), -9
-    while scaled % 1000 == 0 and power < 18:
+    while scaled % 1000 == 0:
         scaled, power = scaled // 1000, power + 3
     if exponent:
         return f"{scaled}e{power}" if power else str(scaled)
-    return f"{scaled}{_DECIMAL[power]}"
+    return f"{scaled}{_DECIMAL.get(power, '')}"
 
 
 def canonical_values(quantities: JsonObject | None) -> None:

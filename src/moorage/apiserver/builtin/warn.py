@@ -63,14 +63,14 @@ def _fractions(path: str, amounts: JsonObject | None) -> list[str]:
 
 
 def _thousandths(text: str) -> int:
-    """The amount in thousandths; of one that does not fit, what Kubernetes has in its 64 bits: nothing, or the rest of a long number."""
+    """The amount in thousandths; of one that does not fit, what Kubernetes has in its 64 bits: nothing, or the rest of a long or binary number."""
     try:
         whole = int(parse_quantity(text) * 1000)
     except ValueError:
         return 0
     if abs(whole) < 1 << 63:
         return whole
-    if sum(sign.isdigit() for sign in text) <= _LONG:
+    if not text.endswith("i") and sum(sign.isdigit() for sign in text) <= _LONG:
         return 0
     rest = whole & ((1 << 64) - 1)
     return rest - (1 << 64) if rest >> 63 else rest
