@@ -163,11 +163,16 @@ def _one(item: Attached, clashes: Mapping[str, str], ground: Ground) -> Projecte
 
 
 def _open(item: Attached) -> bool:
-    """Whether Keystone may let people in through this backend: it did, and nobody has said since that it does not."""
-    return any(
-        condition.type in ("FederationObjectsReady", "ConfigProjected") and condition.status == "True"
-        for condition in item.backend.status.conditions
-    )
+    """Whether Keystone may let people in through this backend: it did, and nobody has said since that it does not.
+
+    One that leaves says so as soon as its identity provider is disabled, and from then on needs no sidecar: the pods roll once, not twice.
+    """
+    found = {condition.type: condition for condition in item.backend.status.conditions}
+    objects = found.get("FederationObjectsReady")
+    if item.terminating and objects is not None and objects.reason == "IdentityProviderDisabled":
+        return False
+    said = (objects, found.get("ConfigProjected"))
+    return any(condition is not None and condition.status == "True" for condition in said)
 
 
 def _generates(item: Attached) -> bool:
