@@ -22,10 +22,12 @@ from bench.table import Row, markdown, plain
 QUESTIONS = {
     "requests": "requests for each converged backend, and in a steady pass",
     "converge": "Ready per CPU-second, against a kopf operator",
+    "pocketid": "OIDC clients Ready per CPU-second, against a kopf operator; their steady minute",
     "store": "durable creates, writes a sync, watchers, start",
     "memory": "resident memory, idle and with 20,000 objects",
     "admission": "reviews per second over TLS",
     "startup": "moorage --help and moorage lint",
+    "federation": "protected requests through the sidecar, against open ones",
 }
 """Question -> what it asks; each is a module of this package with a function `measure`."""
 DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"

@@ -16,12 +16,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 from tests.real.certificates import Authority
 from tests.real.etcd import CACHE, NotBuilt
-from tests.real.ports import free_port
-from tests.real.process import Command, Process, running
+from tests.real.ports import free_port, holds
+from tests.real.process import Command, Process
 
 VERSION = "26.7.3"
 HOME = CACHE / f"keycloak-{VERSION}"
@@ -29,14 +30,38 @@ ADMIN, ADMIN_PASSWORD = "boss", "boss-password"
 HEAP = "-Xms64m -Xmx256m"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Keycloak:
-    """A served Keycloak: `url` is `https://HOST:PORT`."""
+    """A Keycloak: `url` is `https://HOST:PORT`; it may be stopped and started again on the same data."""
 
     url: str
     authority: Authority
-    folder: Path
-    process: Process
+    command: Command
+    probe: str
+    """Path that answers 200 as soon as it serves."""
+    process: Process | None = None
+
+    def start(self) -> None:
+        """Serve; returns when it answers."""
+        where = urlsplit(self.url)
+        host, port = where.hostname or "", where.port or 443
+        self.process = process = self.command.start()
+        process.wait_until(lambda: holds(process.pid, port) and _serves(host, port, self.probe, self.trust), limit=180)
+
+    def stop(self) -> None:
+        """End it."""
+        if self.process is not None:
+            self.process.stop()
+            self.process = None
+
+    @contextmanager
+    def down(self) -> Iterator[None]:
+        """It does not run for the time of a `with`."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
 
     @property
     def trust(self) -> ssl.SSLContext:
@@ -230,8 +255,10 @@ def keycloak(
         "JAVA_OPTS_KC_HEAP": HEAP,
         "JAVA_OPTS_APPEND": "-XX:TieredStopAtLevel=1",
     }
-    context = ssl.create_default_context(cadata=trusted.pem.decode())
-    path = f"/realms/{realms[-1]['realm']}/.well-known/openid-configuration"
-    command = Command("keycloak", argv, folder, env)
-    with running(command, port=port, ready=lambda: _serves(host, port, path, context), limit=180) as process:
-        yield Keycloak(url, trusted, folder, process)
+    probe = f"/realms/{realms[-1]['realm']}/.well-known/openid-configuration"
+    made = Keycloak(url, trusted, Command("keycloak", argv, folder, env), probe)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()

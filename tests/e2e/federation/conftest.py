@@ -22,3 +22,4 @@ def site(_stand: Stand) -> Iterator[Stand]:
     for realm in _stand.idp.realms.values():
         realm.fault, realm.down, realm.lifetime = SamlFault.NONE, False, 300.0
         realm.revoked.clear()
+        realm.answers.set()

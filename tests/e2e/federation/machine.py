@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.e2e.cloud import BACKEND, KEYSTONE, Cloud, cloud, condition, holds
+from tests.e2e.databases.site import DB_SECRET, QUICK
 from tests.e2e.example import ADMIN_PASSWORD
 from tests.e2e.federation import manifests
 from tests.e2e.federation.site import CORP, DASHBOARD, Site, realms
@@ -22,6 +23,7 @@ from tests.e2e.kubernetes.cluster import Cluster, cluster
 from tests.e2e.one_machine.machine import Machine, machine
 from tests.fakes.idp import FakeIdp, ServiceProvider, fake_idp
 from tests.real.certificates import Authority
+from tests.real.database import NAME, Database
 from tests.real.gateway import gateway
 from tests.real.ports import free_port
 from tests.real.process import poll
@@ -45,6 +47,8 @@ class Federated:
     """What stands before the Keystone."""
     named: Callable[[str], None] = lambda address: None
     """Told the address of Keystone's Service, where names of Services are somebody else's matter."""
+    fetched: frozenset[str] = frozenset()
+    """Providers whose discovery document the operator fetches by itself."""
     site: Site | None = field(default=None, init=False)
 
     @property
@@ -75,11 +79,15 @@ class Federated:
         place = self.up.folder / "gateway"
         self.stack.enter_context(gateway(place, self.authority, behind, host=GATEWAY, port=port))
 
+    def documents(self, name: str) -> list[JsonObject]:
+        """A backend of the stand with its Secrets."""
+        found = manifests.backends(self.idp)[name]
+        return manifests.fetched(found) if name in self.fetched else found
+
     async def attach(self, on: Cloud, *names: str) -> None:
         """Apply backends of the stand and wait until they are Ready; the provider learns of the service provider as an administrator would tell it."""
-        wanted = manifests.backends(self.idp)
         for name in names:
-            await on.apply(wanted[name])
+            await on.apply(self.documents(name))
         if CORP in names:
             await self.register(on)
         for name in names:
@@ -100,6 +108,16 @@ class Federated:
             await on.gone(BACKEND, name)
 
 
+def on_server(database: Database, replicas: int) -> JsonObject:
+    """What is laid over a Keystone's spec so that it runs on a database server; the account is `tests.e2e.databases.site.credentials`."""
+    where = {"engine": database.engine, "host": "127.0.0.1", "port": database.port, "database": NAME}
+    return {
+        "database": {**where, "secretRef": {"name": DB_SECRET}},
+        "deployment": {"replicas": replicas},
+        "extraConfig": QUICK,
+    }
+
+
 def content(secret: JsonObject, key: str) -> bytes:
     """A value of a Secret."""
     return base64.b64decode(secret["data"][key])
@@ -114,13 +132,13 @@ def _is_ready(port: int) -> bool:
 
 
 @contextlib.contextmanager
-def federated_cluster(folder: Path) -> Iterator[Federated]:
-    """Two replicas of the operator on a real kube-apiserver, and a provider."""
+def federated_cluster(folder: Path, *arguments: str) -> Iterator[Federated]:
+    """Two replicas of the operator on a real kube-apiserver, and a provider; `arguments` are further ones of `moorage run`."""
     base = f"https://{GATEWAY}:{free_port(GATEWAY)}"
     authority = Authority()
     with contextlib.ExitStack() as stack:
         idp = stack.enter_context(fake_idp(folder / "idp", realms(base), authority))
-        up = stack.enter_context(cluster(folder))
+        up = stack.enter_context(cluster(folder, *arguments))
         for replica in up.replicas:
             poll(partial(_is_ready, replica.health), what=f"{replica.name} ready", limit=120)
         before = stack.enter_context(contextlib.ExitStack())
@@ -129,14 +147,15 @@ def federated_cluster(folder: Path) -> Iterator[Federated]:
 
 
 @contextlib.contextmanager
-def federated_machine(folder: Path) -> Iterator[Federated]:
-    """A machine and a provider."""
+def federated_machine(folder: Path, *arguments: str, fetched: frozenset[str] = frozenset()) -> Iterator[Federated]:
+    """A machine and a provider; `arguments` are further ones of `moorage up`."""
     base = f"https://{GATEWAY}:{free_port(GATEWAY)}"
     authority = Authority()
     with contextlib.ExitStack() as stack:
         idp = stack.enter_context(fake_idp(folder / "idp", realms(base), authority))
-        up = stack.enter_context(machine(folder))
-        yield Federated(up, idp, base, authority, stack.enter_context(contextlib.ExitStack()))
+        up = stack.enter_context(machine(folder, *arguments))
+        before = stack.enter_context(contextlib.ExitStack())
+        yield Federated(up, idp, base, authority, before, fetched=fetched)
 
 
 @contextlib.asynccontextmanager

@@ -6,7 +6,7 @@ Enters: issuers, documents, authorities. Leaves: manifests. It must not invent f
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,13 @@ def oidc(name: str, metadata: Mapping[str, Any], authority: str, *, bearer: bool
     return [_renamed(client, "acme", name), _renamed(trusted, "acme", name), backend]
 
 
+def fetched(documents: Sequence[JsonObject]) -> list[JsonObject]:
+    """The same OIDC backend, its provider discovered by the operator."""
+    *secrets, backend = json.loads(json.dumps(documents))
+    del backend["spec"]["oidc"]["endpoints"]
+    return [*secrets, backend]
+
+
 def saml(name: str, entity: str, metadata: bytes) -> list[JsonObject]:
     """The metadata's Secret and the backend."""
     *_, document = read(SAML, "10-secrets.yaml")
@@ -71,6 +78,15 @@ def saml(name: str, entity: str, metadata: bytes) -> list[JsonObject]:
     document = _renamed(document, "corp", name)
     document["stringData"]["idp-metadata.xml"] = metadata.decode()
     return [document, backend]
+
+
+def by_url(documents: Sequence[JsonObject], url: str, authority: str) -> list[JsonObject]:
+    """The same SAML backend, its provider's metadata fetched by the operator; `authority` vouches for the server there."""
+    secret, backend = json.loads(json.dumps(documents))
+    name = f"{backend['metadata']['name']}-ca"
+    secret["metadata"]["name"], secret["stringData"] = name, {"ca.crt": authority}
+    backend["spec"]["saml"]["idpMetadata"] = {"url": url, "caBundleSecretRef": {"name": name}}
+    return [secret, backend]
 
 
 def backends(idp: FakeIdp) -> dict[str, list[JsonObject]]:

@@ -79,6 +79,10 @@ class Site:
 
     # --- addresses
 
+    def asserted(self, name: str) -> str:
+        """What a provider calls itself: the issuer, or the entityID."""
+        return self.idp.entity(name) if name == CORP else self.idp.issuer(name)
+
     def protected(self, name: str, kind: str = "auth") -> str:
         """The path by which a provider is signed in at."""
         return protected(name, kind)

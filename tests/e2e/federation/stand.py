@@ -127,9 +127,9 @@ class Parts:
 
 @contextlib.contextmanager
 def assembled(
-    folder: Path, authority: Authority, port: int, wanted: Mapping[str, Sequence[JsonObject]]
+    folder: Path, authority: Authority, port: int, wanted: Mapping[str, Sequence[JsonObject]], **more: bytes
 ) -> Iterator[Parts]:
-    """Keystone, sidecar, gateway on `port` and a dashboard for these backends."""
+    """Keystone, sidecar, gateway on `port` and a dashboard for these backends; `more` are further files of the sidecar's conf.d, by stem."""
     base = f"https://{GATEWAY}:{port}"
     with contextlib.ExitStack() as stack:
         shown = stack.enter_context(dashboard(folder / "dashboard", authority))
@@ -138,6 +138,7 @@ def assembled(
         text = _keystone_conf(folder / "keystone", base, shown.origin, found)
         server = stack.enter_context(keystone(folder / "keystone", conf=text))
         files = {f"{CONFIG}/{mount.path}": found.files[mount.key] for mount in found.mounts}
+        files |= {f"{CONFIG}/conf.d/{stem}.conf": content for stem, content in more.items()}
         place, address = folder / "sidecar", free_address(5050)
         proxy = stack.enter_context(sidecar(place, files, server.socket, address=address, defines=("SAML_HERE",)))
         stack.enter_context(gateway(folder / "gateway", authority, [proxy.url], host=GATEWAY, port=port))

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 from tests.e2e.federation.objects import HEADERS
-from tests.e2e.federation.site import CORP, Site
+from tests.e2e.federation.site import Site
 
 PACE = 0.2
 """Seconds between two questions."""
@@ -69,7 +69,7 @@ def forger(site: Site, *names: str) -> Callable[[], Awaitable[str]]:
 
     async def ask() -> str:
         name, kind = turns[next(count) % len(turns)]
-        remote = site.idp.entity(CORP) if name == CORP else site.idp.issuer(name)
+        remote = site.asserted(name)
         headers = {header: remote if header.endswith(("Iss", "Idp")) else value for header, value in HEADERS.items()}
         try:
             found = await site.raw("GET", f"{site.protected(name, kind)}?origin={site.origin}", headers)

@@ -211,7 +211,7 @@ def _token(kubectl: Kubectl) -> tuple[str, str]:
     return token, f"JTI={claims['jti']}"
 
 
-def _replica(cluster: Cluster, number: int, port: int, url: str) -> Replica:
+def _replica(cluster: Cluster, number: int, port: int, url: str, arguments: Sequence[str]) -> Replica:
     token, token_id = _token(replace(cluster.kubectl, namespace="moorage-system"))
     name = f"run-{number}"
     kubeconfig = write_kubeconfig(cluster.folder / f"{name}.kubeconfig", cluster.api.url, token)
@@ -221,6 +221,7 @@ def _replica(cluster: Cluster, number: int, port: int, url: str) -> Replica:
         *(sys.executable, "-m", "moorage.cli", "run", "--kubeconfig", str(kubeconfig), "--webhook-url", url),
         *("--webhook-bind", f"127.0.0.1:{port}"),
         *("--metrics-bind", f"127.0.0.1:{metrics}", "--health-bind", f"127.0.0.1:{health}"),
+        *arguments,
     ]
     return Replica(name, kubeconfig, token_id, metrics, health, port, Command(name, argv, cluster.folder))
 
@@ -235,8 +236,8 @@ def _install(kubectl: Kubectl) -> None:
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[Cluster]:
-    """Two replicas at work, webhooks on; raises NotBuilt when tools/conformance.py has not been run."""
+def cluster(folder: Path, *arguments: str) -> Iterator[Cluster]:
+    """Two replicas at work, webhooks on, `arguments` at the end of their command line; raises NotBuilt when tools/conformance.py has not been run."""
     policy = folder / "policy.yaml"
     policy.write_text(yaml.safe_dump(POLICY))
     with ExitStack() as stack:
@@ -260,7 +261,7 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         balancer.start()
         stack.callback(balancer.close)
         for number, port in enumerate(ports, start=1):
-            replica = _replica(found, number, port, f"https://127.0.0.1:{balancer.port}")
+            replica = _replica(found, number, port, f"https://127.0.0.1:{balancer.port}", arguments)
             found.replicas.append(replica)
             stack.callback(replica.stop)
             replica.start()

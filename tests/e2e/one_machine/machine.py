@@ -32,6 +32,7 @@ class Machine:
     lives: int = 0
     dirty: bool = False
     bind_password: str = BIND_PASSWORD
+    arguments: tuple[str, ...] = ()
     data: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -43,7 +44,8 @@ class Machine:
 
     @property
     def command(self) -> list[str]:
-        return [sys.executable, "-m", "moorage.cli", "up", "--data", str(self.data), "--log-level", "info"]
+        argv = [sys.executable, "-m", "moorage.cli", "up", "--data", str(self.data), "--log-level", "info"]
+        return [*argv, *self.arguments]
 
     @property
     def logs(self) -> list[Path]:
@@ -103,10 +105,10 @@ def alive(pid: int) -> bool:
 
 
 @contextlib.contextmanager
-def machine(folder: Path) -> Iterator[Machine]:
-    """A directory and a machine, for the time of a `with`."""
+def machine(folder: Path, *arguments: str) -> Iterator[Machine]:
+    """A directory and a machine, for the time of a `with`; `arguments` are further ones of `moorage up`."""
     with slapd(folder / "slapd") as directory:
-        made = Machine(folder, directory)
+        made = Machine(folder, directory, arguments=arguments)
         try:
             made.start()
             yield made

@@ -5,6 +5,7 @@ Enters: what a test declares. Leaves: values that `oidc.py`, `saml.py` and `serv
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass, field
 from enum import Enum
@@ -100,9 +101,15 @@ class SamlFault(Enum):
     ENCRYPTED_MGF1P = "encrypted, key transport rsa-oaep-mgf1p"
 
 
+def _set() -> threading.Event:
+    made = threading.Event()
+    made.set()
+    return made
+
+
 @dataclass
 class Realm:
-    """One issuer and one SAML entity; tests change `fault`, `down` and `key` while it is served."""
+    """One issuer and one SAML entity; tests change `fault`, `down`, `answers` and `key` while it is served."""
 
     name: str
     users: tuple[User, ...] = ()
@@ -111,6 +118,8 @@ class Realm:
     key: SigningKey = field(default_factory=SigningKey)
     fault: SamlFault = SamlFault.NONE
     down: bool = False
+    answers: threading.Event = field(default_factory=_set)
+    """Cleared: requests are taken and not answered, until it is set again."""
     lifetime: float = 300.0
     revoked: set[str] = field(default_factory=set)
     codes: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -26,6 +26,7 @@ def discovery(issuer: str) -> dict[str, Any]:
         "userinfo_endpoint": f"{issuer}/userinfo",
         "introspection_endpoint": f"{issuer}/introspect",
         "end_session_endpoint": f"{issuer}/logout",
+        "registration_endpoint": f"{issuer}/register",
         "response_types_supported": ["code"],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": ["RS256"],

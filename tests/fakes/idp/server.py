@@ -19,6 +19,10 @@ from tests.fakes.served import served
 from tests.real.certificates import Authority
 
 
+SILENCE = 120.0
+"""Seconds after which a realm that was told to keep silent answers all the same."""
+
+
 @dataclass
 class FakeIdp:
     """What is served; `journal` holds `METHOD path` of each request."""
@@ -61,6 +65,7 @@ class FakeIdp:
         realm = self.realms.get(name)
         if head != "realms" or realm is None:
             return Answer(404, "no such realm")
+        realm.answers.wait(SILENCE)
         if realm.down:
             return Answer(503, "the fake is down on request")
         issuer, entity = self.issuer(name), self.entity(name)

@@ -12,7 +12,7 @@ from moorage.keystone.backend.federation import FOLDER, Base
 from moorage.render import apache
 
 _MODULES: Final = (
-    "mpm_event", "authn_core", "authz_core", "authz_user", "headers", "proxy", "proxy_http", "auth_openidc", "auth_mellon",
+    "mpm_event", "authn_core", "authz_core", "authz_user", "headers", "reqtimeout", "proxy", "proxy_http", "auth_openidc", "auth_mellon",
 )  # fmt: skip
 _LIBRARIES: Final = "/usr/lib/apache2/modules"
 _TEMPORARY: Final = "/tmp"  # noqa: S108 - a volume of the pod's own
@@ -61,6 +61,8 @@ def _limits() -> apache.Lines:
         apache.directive("MinSpareThreads", "25"),
         apache.directive("MaxSpareThreads", "75"),
         apache.directive("MaxRequestWorkers", "200"),
+        # A client that sends a byte now and then holds a worker, too: it has these seconds, and more only at this rate (bytes a second).
+        apache.directive("RequestReadTimeout", "header=20-40,MinRate=500", "body=20,MinRate=500"),
         apache.directive("LimitRequestLine", "16380"),
         apache.directive("LimitRequestFields", "200"),
         apache.directive("LimitRequestFieldSize", "65535"),
