@@ -92,7 +92,7 @@ def identity_backends(seen: Seen) -> Answer:
         return Waiting("WaitingForRollout", why + stale)
     if not found.total and found.sidecar:
         return Waiting(
-            "WaitingForRollout", "the sidecar stays, and denies, until the backends that are being deleted are gone"
+            "WaitingForRollout", "the sidecar stays, and denies, until the backends that are being deleted are closed"
         )
     if not found.total:
         return Met("IdentityBackendsNotRequired", "no backend names this Keystone")
