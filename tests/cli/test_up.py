@@ -82,3 +82,14 @@ def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path, moorage: Run) ->
     done = moorage("up", "--data", tmp_path / "file")
     assert done.returncode == 3
     assert "cannot be used" in done.stderr
+
+
+def test_an_image_of_a_person_is_read_before_anything_starts(tmp_path: Path, moorage: Run) -> None:
+    """What is wrong with `--image`, and how it is written; nothing of the machine was made."""
+    wrong = moorage("up", "--data", tmp_path / "data", "--image", "pocket-id")
+    assert wrong.returncode == 2
+    assert "--image pocket-id: is not NAME=FOLDER" in wrong.stderr
+    missing = moorage("up", "--data", tmp_path / "data", "--image", f"pocket-id={tmp_path / 'nowhere'}")
+    assert missing.returncode == 2
+    assert "image.toml: No such file or directory" in missing.stderr
+    assert not (tmp_path / "data").exists()

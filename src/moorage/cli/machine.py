@@ -22,11 +22,12 @@ from moorage import keystone
 from moorage.apiserver import Server
 from moorage.cli.systems import ADMISSIONS, KINDS, ROOMS
 from moorage.core.addresses import Network
-from moorage.core.errors import EnvironmentError_, StorageError
+from moorage.core.errors import EnvironmentError_, InputError, StorageError
 from moorage.core.meta import JsonObject
 from moorage.kube import resources
 from moorage.kube.client import Client
 from moorage.kube.config import load_kubeconfig
+from moorage.node.images.recipe import load
 from moorage.node.images.store import Recipe
 from moorage.node.network.addresses import SERVICES, claim
 from moorage.node.node import Node
@@ -45,13 +46,14 @@ IMAGES = (
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """What `moorage up` was told: data folder, port (0: any), history in seconds, log level, networks open to metadata."""
+    """What `moorage up` was told: data folder, port (0: any), history in seconds, log level, networks open to metadata, further images."""
 
     data: Path
     port: int
     history: float
     log_level: str
     allowed: tuple[Network, ...] = ()
+    images: tuple[Recipe, ...] = ()
 
 
 def run_machine(options: UpOptions) -> None:
@@ -99,7 +101,7 @@ async def _run(options: UpOptions) -> None:
         await install(client)
         operator = Operator(ROOMS, client, Options(local=True, admissions=ADMISSIONS, allowed=options.allowed))
         handlers.operator = operator
-        node = Node(client, options.data, NodeOptions(recipes=IMAGES, say=typer.echo))
+        node = Node(client, options.data, NodeOptions(recipes=(*options.images, *IMAGES), say=typer.echo))
         typer.echo(f"kubeconfig: {kubeconfig}")
         if sys.stdout.isatty():
             typer.echo(
@@ -151,6 +153,25 @@ async def _server(options: UpOptions, kubeconfig: Path) -> AsyncIterator[_Handle
     finally:
         await server.stop()
         addresses.close()
+
+
+def further_images(given: Sequence[str]) -> tuple[Recipe, ...]:
+    """Images of a person, each as `NAME=FOLDER`; the folder holds an `image.toml`.
+
+    Raises:
+        InputError: it is not written so, or the recipe cannot be used.
+    """
+    found = []
+    for text in given:
+        name, equals, folder = text.partition("=")
+        if not (name and equals and folder):
+            raise InputError(
+                f"--image {text}", "is not NAME=FOLDER", "Write it like --image pocket-id=images/pocket-id"
+            )
+        place = Path(folder).expanduser().resolve()
+        load(place)
+        found.append(Recipe((name,), place))
+    return tuple(found)
 
 
 def _not_started(error: OSError, options: UpOptions) -> EnvironmentError_:

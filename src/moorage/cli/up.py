@@ -18,6 +18,12 @@ def command(
     history: Annotated[str, typer.Option("--history", help="How long watches can be resumed.")] = "5m",
     log_level: Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")] = "warning",
     federation_metadata_allow_cidrs: AllowedNetworksOption = "",
+    image: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--image", metavar="NAME=FOLDER", help="An image of your own for pods: a folder with an image.toml."
+        ),
+    ] = None,
 ) -> None:
     """Start one-machine mode: API server, all controllers, and a node that runs pods as processes of this machine.
 
@@ -25,7 +31,7 @@ def command(
 
     Example:  moorage up --data /var/lib/moorage
     """
-    from moorage.cli.machine import UpOptions, run_machine
+    from moorage.cli.machine import UpOptions, further_images, run_machine
     from moorage.cli.operator import allowed_networks
     from moorage.core.durations import parse_duration
     from moorage.core.errors import InputError
@@ -39,4 +45,6 @@ def command(
     if not data.strip():
         raise InputError("--data", "is empty", "Name a folder")
     allowed = allowed_networks(federation_metadata_allow_cidrs)
-    run_machine(UpOptions(Path(data).expanduser().resolve(), port, seconds, log_level, allowed))
+    run_machine(
+        UpOptions(Path(data).expanduser().resolve(), port, seconds, log_level, allowed, further_images(image or ()))
+    )
