@@ -162,3 +162,40 @@ def test_a_terminal_is_not_written_to_by_claims(moorage: Run, good: Path) -> Non
     """Control characters of a claim are shown as escapes."""
     done = moorage("mapping", "test", good, "--claim", "preferred_username=\x1b[2Jx", "--claim", "groups=\x1b]0;y")
     assert "\x1b" not in done.stdout
+
+
+@pytest.mark.case("K14")
+def test_an_expression_that_takes_for_ever_is_given_up_and_named(moorage: Run) -> None:
+    """Keystone itself would search on; here rule, entry and expression are told, and the way out."""
+    entry = {"type": "HTTP_OIDC_GROUPS", "regex": True, "any_one_of": ["^(a+)+$"]}
+    rules = [{"remote": [{"type": "HTTP_OIDC_SUB"}, entry], "local": [{"user": {"name": "{0}"}}]}]
+    words = ["--claim", "sub=x", "--claim", f"groups={'a' * 60}!"]
+    done = moorage("mapping", "test", "-", *words, given=json.dumps(rules))
+    assert done.returncode == 1
+    assert "no login: 502: rule 0, remote[1] HTTP_OIDC_GROUPS: '^(a+)+$' against 'aaa" in done.stdout
+    assert "write it without repetitions inside of repetitions" in done.stdout
+
+
+@pytest.mark.case("K14")
+def test_a_declared_one_is_refused_before_it_is_tried(moorage: Run, good: Path) -> None:
+    """As `moorage lint` and the API server refuse it: field and value."""
+    obj = yaml.safe_load(good.read_text())
+    obj["spec"]["mappings"][0]["remote"].append({"type": "HTTP_OIDC_EMAIL", "regex": True, "anyOneOf": ["^([a-z]+)*$"]})
+    good.write_text(yaml.safe_dump(obj))
+    done = moorage("mapping", "test", good, "--claim", "preferred_username=bob")
+    assert done.returncode != 0
+    assert 'spec.mappings[0].remote[3].anyOneOf[0]: Invalid value: "^([a-z]+)*$": can take for ever' in done.stderr
+
+
+def test_a_folder_is_taken_as_other_commands_take_it(moorage: Run, good: Path, tmp_path: Path) -> None:
+    """The one federated backend in it; with several, --name chooses; with none, they are listed."""
+    folder = tmp_path / "all"
+    folder.mkdir()
+    (folder / "backend.yaml").write_text(good.read_text())
+    (folder / "secret.yaml").write_text("apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n")
+    words = ["--claim", "preferred_username=bob", "--claim", "groups=a"]
+    done = moorage("mapping", "test", folder, *words)
+    assert (done.returncode, "user: bob (ephemeral)" in done.stdout) == (0, True), done.stderr
+    (folder / "backend.yaml").unlink()
+    done = moorage("mapping", "test", folder, *words)
+    assert "OIDC and SAML backends in it: none" in done.stderr

@@ -265,3 +265,38 @@ def test_an_address_that_will_hardly_work_is_warned_about(moorage: Run, url: str
     assert done.returncode == 0
     assert why in done.stdout
     assert "geheim" not in done.stdout
+
+
+def test_a_placeholder_of_an_authority_is_told_before_anybody_waits_for_it(moorage: Run) -> None:
+    """The OIDC example's own, named with backend, field and Secret; a Secret that is not among the files is nobody's fault."""
+    oidc = EXAMPLE.parent / "keystone-oidc"
+    done = moorage("lint", oidc, "-o", "json")
+    (told,) = (item for item in json.loads(done.stdout)["findings"] if item["rule"] == "Secret")
+    assert (done.returncode, told["severity"], told["name"], told["path"]) == (
+        0,
+        "warning",
+        "acme",
+        "spec.oidc.caBundleSecretRef",
+    )
+    assert told["message"].startswith("spec.oidc.caBundleSecretRef: key ca.crt of Secret acme-ca holds no certificate")
+    alone = moorage("lint", oidc / "30-backend.yaml", "-o", "json")
+    assert not [item for item in json.loads(alone.stdout)["findings"] if item["rule"] == "Secret"]
+
+
+def test_a_bundle_that_can_be_read_is_not_told(moorage: Run) -> None:
+    """Neither is one of an LDAP backend; nonsense there is."""
+    from tests.real.certificates import Authority
+
+    backend = {
+        **BACKEND,
+        "spec": {**BACKEND["spec"], "ldap": {**BACKEND["spec"]["ldap"], "tls": {"caBundleSecretRef": {"name": "ca"}}}},
+    }
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "ca", "namespace": BACKEND["metadata"]["namespace"]},
+    }
+    for content, told in ((Authority("a").pem.decode(), False), ("put it here", True), ("", True)):
+        given = yaml.safe_dump_all([backend, {**secret, "stringData": {"ca.crt": content}}])
+        done = moorage("lint", "-", given=given)
+        assert ("key ca.crt of Secret ca holds no certificate" in done.stdout) == told, done.stdout

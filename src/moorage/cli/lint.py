@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from moorage.cli.options import Output, OutputOption
 from moorage.cli.printable import printable
 from moorage.core.errors import InputError
+
+if TYPE_CHECKING:
+    from moorage.runtime.offline import Finding, LintResult, Placed
 
 
 def command(
@@ -33,6 +38,7 @@ def command(
         stored = [m.object for m in manifests.read(old or ())]
         needed = kinds_in([*(obj for _, _, obj in placed), *stored])
         result = lint(placed, stored, admissions_of(needed))
+        result = replace(result, findings=(*result.findings, *_beside(result, placed)))
     except InputError as error:
         if output is Output.json:
             typer.echo(json.dumps(unreadable(str(error)), ensure_ascii=False))
@@ -49,3 +55,21 @@ def command(
         if not result.objects:
             typer.echo("nothing was checked: there is no object of Moorage's kinds in the input", err=True)
     raise typer.Exit(0 if result.valid(strict=strict) and (result.objects or not strict) else 1)
+
+
+def _beside(result: LintResult, placed: Iterable[Placed]) -> Iterable[Finding]:
+    """Warnings about Secrets of the files, each at the backend that names it."""
+    if not any(obj["kind"] == "KeystoneIdentityBackend" for obj in result.admitted):
+        return
+    from moorage.keystone.secret_doubts import doubts
+    from moorage.runtime.offline import Finding
+
+    for key, why in doubts(result.admitted, result.others):
+        file, document = next(
+            (file, document)
+            for file, document, obj in placed
+            if obj["kind"] == "KeystoneIdentityBackend"
+            and (obj["metadata"].get("namespace") or "default", obj["metadata"]["name"]) == (key.namespace, key.name)
+        )
+        kind = "KeystoneIdentityBackend"
+        yield Finding(file, document, kind, key.namespace, key.name, "warning", why.partition(":")[0], "Secret", why)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,7 +32,10 @@ def _group() -> None:
 @command.command("test")
 def try_login(
     file: Annotated[
-        str, typer.Argument(help="A KeystoneIdentityBackend, or Keystone's own mapping JSON; - for standard input.")
+        str,
+        typer.Argument(
+            help="A KeystoneIdentityBackend, a folder with one, or Keystone's own mapping JSON; - for standard input."
+        ),
     ],
     claims: Annotated[
         str | None, typer.Option("--claims", help="Claims: JSON, `NAME: value` lines; - for standard input.")
@@ -50,13 +54,15 @@ def try_login(
     Example:  moorage mapping test backend.yaml --claim preferred_username=alice --claim 'groups=dev;ops'
     """
     from moorage.cli.claims import claims_of
+    from moorage.cli.patience import Patience
     from moorage.keystone.backend.mapping_trial import try_backend, try_rules
 
     if file == "-" == claims:
         raise InputError("-", "rules and claims cannot both come from standard input", "Put one of them into a file")
     given = claims_of(claims, claim or ())
     found = _source(file, name)
-    trial = try_rules(found, given) if isinstance(found, list) else try_backend(found, given)
+    search = Patience().search
+    trial = try_rules(found, given, search) if isinstance(found, list) else try_backend(found, given, search)
     if output is Output.json:
         typer.echo(json.dumps(_wire(trial), ensure_ascii=False))
     else:
@@ -69,11 +75,15 @@ def _source(file: str, name: str | None) -> Any:
     """Bare rules, or the declaration of the one backend that is meant."""
     from moorage.cli import manifests
 
-    text = manifests.text_of(file)
-    bare = _bare(text)
-    if bare is not None:
-        return _checked_rules(file, bare)
-    found = [item for item in manifests.parsed(text, file) if item.kind == "KeystoneIdentityBackend"]
+    if file != "-" and Path(file).is_dir():
+        given = manifests.read([file])
+    else:
+        text = manifests.text_of(file)
+        bare = _bare(text)
+        if bare is not None:
+            return _checked_rules(file, bare)
+        given = manifests.parsed(text, file)
+    found = [item for item in given if item.kind == "KeystoneIdentityBackend"]
     federated = [item for item in found if (item.object.get("spec") or {}).get("type") != "LDAP"]
     chosen = [item for item in federated if name in (None, item.key.name)]
     if len(chosen) != 1:

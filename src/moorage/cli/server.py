@@ -141,7 +141,8 @@ def state_of(obj: JsonObject) -> State:
     current = status.get("observedGeneration", 0) >= obj["metadata"].get("generation", 0)
     is_ready = bool(ready and ready.is_true and current)
     causes = [item for item in found if not item.is_true and item.type not in _INFORMATIONAL]
-    cause = ready if is_ready or not causes else causes[0]
+    named = ready.message.partition(":")[0] if ready else ""  # Ready names the first cause by its type
+    cause = ready if is_ready or not causes else conditions.find(causes, named) or causes[0]
     if obj["metadata"].get("deletionTimestamp"):
         reason, message = "Deleting", cause.message if cause else "waiting for its finalizers"
     elif cause is None:

@@ -112,7 +112,8 @@ def secret(name: str, data: dict[str, str]) -> JsonObject:
 
 
 def backend(obj: JsonObject) -> JsonObject:
-    """A backend from its short form: {name, domain, url, bind, ready, deleting}, with `type` a federated one, or a whole object."""
+    """A backend from its short form: {name, domain, url, bind, ready, deleting, conditions that are True besides}, with `type` a federated
+    one, or a whole object."""
     if "spec" in obj:
         return obj
     name = obj["name"]
@@ -143,8 +144,14 @@ def backend(obj: JsonObject) -> JsonObject:
             "domain": {"name": obj.get("domain", name), "mode": "Manage", "deletionPolicy": "Retain"},
             **typed,
         },
-        "status": {"conditions": [{**condition, "message": ""}]},
+        "status": {"conditions": [{**condition, "message": ""}, *map(_true, obj.get("conditions", ()))]},
     }
+
+
+def _true(type_: str) -> JsonObject:
+    """A condition of the present generation."""
+    said = {"type": type_, "status": "True", "reason": type_, "message": "", "lastTransitionTime": BORN}
+    return {**said, "observedGeneration": 1}
 
 
 def inputs(given: dict[str, Any]) -> Inputs:

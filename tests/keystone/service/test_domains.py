@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 from tests.keystone.service import given
@@ -60,12 +61,28 @@ def test_a_bad_backend_takes_nothing_from_its_siblings(shorts: list[dict[str, An
 
 @for_all(_backends)
 def test_no_two_backends_write_one_domain(shorts: list[dict[str, Any]]) -> None:
-    """A domain that two claim, whatever the case of its letters, is projected for none of them."""
+    """A domain that two claim, whatever the case of its letters, is projected for one of them at most; the others say whose it is."""
     found = project_all(map(attached, shorts))
-    domains = [short["domain"].lower() for short in shorts]
-    for short in shorts:
-        if domains.count(short["domain"].lower()) > 1:
-            assert short["name"] not in found.attached
+    domains = {short["name"]: short["domain"].lower() for short in shorts}
+    served = [domains[name] for name in found.attached]
+    assert len(served) == len(set(served))
+    for left in found.left:
+        if "is claimed by backend" in left.why:
+            assert list(domains.values()).count(domains[left.name]) > 1
+
+
+@pytest.mark.case("C8")
+def test_a_terminating_backend_holds_its_domain_while_its_file_is_there() -> None:
+    """A replacement has the same file name. One that was never served does not push out who is."""
+    served = {"name": "a", "domain": "corp", "conditions": ["ConfigProjected"]}
+    old, new = attached({**served, "deleting": True}), attached({"name": "b", "domain": "Corp"})
+    assert project_all([old, new]).attached == ()
+    assert [left.why for left in project_all([old, new]).left] == [
+        'domain "Corp" is claimed by backend a too, which is being deleted: change or delete one of the two'
+    ]
+    assert project_all([attached(served), attached({"name": "0", "domain": "corp", "deleting": True})]).attached == (
+        "a",
+    )
 
 
 def test_what_does_not_fit_is_left_and_the_smaller_one_after_it_is_not() -> None:

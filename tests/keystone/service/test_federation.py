@@ -28,9 +28,10 @@ from moorage.keystone.backend.federation import (
     websso_path,
 )
 from moorage.keystone.backend.materials import Document, Fault, Materials
+from moorage.keystone.backend.precedence import precedence
 from moorage.keystone.backend.types import KIND
 from moorage.keystone.service.conf import FederationFacts, trusted_dashboard
-from moorage.keystone.service.domains import BUDGET, precedence
+from moorage.keystone.service.domains import BUDGET
 from moorage.keystone.service.domains import project_all as domains_of
 from moorage.keystone.service.federation import Federation, Ground, project_all
 from moorage.keystone.service.key_pair import Pair, make_pair
@@ -63,6 +64,7 @@ def backend(name: str, kind: str = "OIDC", **fields: Any) -> Attached:
         fields.pop("base", BASE),
         fields.pop("born", "2026-01-02T00:00:00Z"),
     )
+    generation = fields.pop("generation", 1)
     issuer = fields.get("issuer", f"https://kc.example.org/realms/{name}")
     if kind == "LDAP":
         spec["ldap"] = {
@@ -89,10 +91,11 @@ def backend(name: str, kind: str = "OIDC", **fields: Any) -> Attached:
         "name": name,
         "namespace": "openstack",
         "creationTimestamp": born,
+        "generation": generation,
         **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleting else {}),
     }
     shape = {"status": "True", "reason": "x", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-    status = {"conditions": [{"type": item, **shape} for item in on]}
+    status = {"conditions": [{"type": item, **shape, "observedGeneration": 1} for item in on]}
     head = {"apiVersion": KIND.resource.api_version, "kind": KIND.kind}
     secrets = {
         "client": {"clientSecret": b"s3cret-client"},
@@ -212,23 +215,81 @@ COLLIDING = {
     "issuer but for the scheme": ([{"issuer": "https://kc/a"}, {"issuer": "http://kc/a"}], "metadata documents"),
     "issuer and entityID": ([{"issuer": "https://kc/a"}, {"kind": "SAML", "idpEntityID": "https://kc/a"}], "remote id"),
     "two SAML": ([{"kind": "SAML", "idpEntityID": "a"}, {"kind": "SAML", "idpEntityID": "b"}], "SAML backend"),
-    "remoteIDAttribute": ([{}, {"remoteIDAttribute": "HTTP_OIDC_ISSUER"}], "remoteIDAttribute differs"),
+    "remoteIDAttribute": ([{}, {"remoteIDAttribute": "HTTP_OIDC_ISSUER"}], "remoteIDAttribute is one"),
     "introspection": ([{"oauth2Introspection": {"enabled": True}}] * 2, "oauth2Introspection"),
 }
 
 
+SERVED = ["DomainReady", "FederationObjectsReady", "ConfigProjected"]
+
+
+@pytest.mark.case("B28")
+@pytest.mark.parametrize("newcomer", ["a", "b"])
+@pytest.mark.parametrize("what", COLLIDING)
+def test_who_is_served_stays_and_the_newcomer_is_left_out_and_told(what: str, newcomer: str) -> None:
+    """Whatever it is called and however old it is; nobody else is touched, and the claim is served once."""
+    fields, word = COLLIDING[what]
+    shape = dict(zip("ab", fields, strict=True))
+    old = "a" if newcomer == "b" else "b"
+    items = [
+        backend(old, conditions=SERVED, born="2026-01-03T00:00:00Z", **shape[old]),
+        backend(newcomer, born="2026-01-01T00:00:00Z", **shape[newcomer]),
+    ]
+    third = backend("third", "SAML", idpEntityID="urn:third") if "SAML" not in what and what not in _OF_ALL else None
+    found = project_all([*items, *([third] if third else [])], GROUND)
+    assert set(reasons(found)) == {newcomer}
+    assert word in reasons(found)[newcomer]
+    assert old in reasons(found)[newcomer]
+    assert all(left.fault for left in found.left)
+    assert found.attached == ((old, "third") if third else (old,))
+    own = {key: content for key, content in found.files.items() if key.startswith(f"{old}.")}
+    assert own == {k: c for k, c in project_all([items[0]], GROUND).files.items() if k.startswith(f"{old}.")}
+
+
 @pytest.mark.case("B28")
 @pytest.mark.parametrize("what", COLLIDING)
-def test_none_of_a_colliding_set_is_served_and_everybody_else_is(what: str) -> None:
-    """Which of them was meant, nobody can tell; all say so and name each other."""
+def test_where_nobody_is_served_yet_the_older_one_comes_first(what: str) -> None:
+    """Its files and no others are projected, also when it cannot be served for a while: a claim never changes hands by a fault."""
     fields, word = COLLIDING[what]
-    third = backend("third", "SAML", idpEntityID="urn:third") if "SAML" not in what and what not in _OF_ALL else None
-    items = [backend(name, **item) for name, item in zip("ab", fields, strict=True)]
-    found = project_all([*items, *([third] if third else [])], GROUND)
-    assert set(reasons(found)) == {"a", "b"}
-    assert all(word in why for why in reasons(found).values())
-    assert found.attached == (("third",) if third else ())
-    assert all(project_all([item], GROUND).attached for item in items)
+    young = backend("a", born="2026-01-02T00:00:00Z", **fields[0])
+    old = backend("b", born="2026-01-01T00:00:00Z", **fields[1])
+    found = project_all([young, old], GROUND)
+    assert found.attached == ("b",)
+    assert word in reasons(found)["a"]
+    faulty = project_all([young, without(old)], GROUND)
+    assert faulty.attached == ()
+    assert set(reasons(faulty)) == {"a", "b"}
+
+
+@pytest.mark.case("B28")
+def test_nobody_edits_itself_into_the_place_of_another() -> None:
+    """An older backend, served with an issuer of its own, is edited to another's: it gives way, before and after its controller has looked."""
+    same = {"issuer": "https://kc.example.org/a"}
+    holder = backend("z", conditions=SERVED, born="2026-01-05T00:00:00Z", **same)
+    edited = backend("a", conditions=SERVED, born="2026-01-01T00:00:00Z", generation=2, **same)
+    assert project_all([holder, edited], GROUND).attached == ("z",)
+    looked = backend("a", conditions=["DomainReady"], born="2026-01-01T00:00:00Z", generation=2, **same)
+    assert project_all([holder, looked], GROUND).attached == ("z",)
+
+
+@pytest.mark.case("B28")
+def test_who_is_left_out_holds_nothing() -> None:
+    """A third one that collides with the one that is left out only is served."""
+    a = backend("a", conditions=SERVED, issuer="https://kc/a")
+    b = backend("b", issuer="https://kc/a", identityProviderName="x", born="2026-01-03T00:00:00Z")
+    c = backend("c", identityProviderName="x", born="2026-01-04T00:00:00Z")
+    assert project_all([a, b, c], GROUND).attached == ("a", "c")
+
+
+@pytest.mark.case("B28", "B43")
+def test_the_sp_metadata_is_that_of_the_saml_backend_that_is_served() -> None:
+    """A second one changes nothing of what stands at the provider, nor whose key pair it is."""
+    served = backend("corp", "SAML", conditions=SERVED)
+    second = backend(
+        "a", "SAML", idpEntityID="urn:b", sp={"certificateSecretRef": {"name": "own"}}, born="2026-01-01T00:00:00Z"
+    )
+    both, alone = project_all([served, second], GROUND), project_all([served], GROUND)
+    assert (both.sp, both.needs_pair, both.files) == (alone.sp, True, alone.files)
 
 
 _OF_ALL = ("issuer and entityID",)
@@ -246,8 +307,9 @@ def test_of_settings_that_all_share_the_oldest_backends_count(field: str) -> Non
     )
     found = project_all([old, like, late], GROUND)
     assert found.attached == ("m-like", "z-old")
-    assert reasons(found) == {"a-late": f"{field} is one for all OIDC backends of a Keystone, and z-old, the oldest, has " + {
-        "sessionType": "client-cookie", "stateInputHeaders": "none"}[field]}  # fmt: skip
+    counts = {"sessionType": "client-cookie", "stateInputHeaders": "none"}[field]
+    why = f"{field} is one for all OIDC backends of a Keystone, and z-old, which comes first, has {counts}: give this one the same"
+    assert reasons(found) == {"a-late": why}
     assert project_all([old, like], GROUND).files["proxy.conf"] == found.files["proxy.conf"]
 
 
@@ -259,10 +321,11 @@ def test_persistent_sessions_are_called_as_the_module_calls_them() -> None:
 
 
 def test_a_domain_belongs_to_one_backend_of_any_type() -> None:
-    """LDAP and OIDC with one domain: neither is projected."""
+    """LDAP and OIDC with one domain: one of them is projected, the same one in the eyes of both volumes."""
     both = [backend("a", "LDAP", domain="corp"), backend("b", domain="Corp")]
-    assert project_all(both, GROUND).attached == ()
-    assert domains_of(both).attached == ()
+    assert (domains_of(both).attached, project_all(both, GROUND).attached) == (("a",), ())
+    both[1] = backend("b", domain="Corp", conditions=SERVED)
+    assert (domains_of(both).attached, project_all(both, GROUND).attached) == ((), ("b",))
     assert domains_of([both[0], backend("b", domain="Corp", deleting=True)]).attached == ("a",)
 
 
@@ -325,7 +388,7 @@ def test_who_is_served_stays_when_another_has_no_room() -> None:
         backend("b", conditions=["DomainReady", "FederationObjectsReady"], born="2026-01-03T00:00:00Z"),
         backend("a", born="2026-01-02T00:00:00Z"),
     )
-    assert sorted([newcomer, served], key=precedence) == [served, newcomer]
+    assert sorted([newcomer, served], key=lambda item: precedence(item.backend)) == [served, newcomer]
 
 
 @pytest.mark.case("S1")
@@ -367,7 +430,7 @@ def test_denial_comes_before_every_location(shorts: list[dict[str, Any]]) -> Non
 def test_the_redirect_path_is_no_prefix_of_a_protected_one(provider: str, protocol: str) -> None:
     """Nor is a protected one of it, whatever the names are."""
     for path in (auth_path(provider, protocol), websso_path(provider, protocol), global_websso_path(protocol)):
-        assert path.count("/v3") == 1 or "/v3" in (provider, protocol)
+        assert path.count("/v3/") == 1 or "v3" in (provider, protocol)
         assert path != REDIRECT_PATH
         assert not path.startswith(f"{REDIRECT_PATH}/")
         assert not REDIRECT_PATH.startswith(f"{path}/")

@@ -20,6 +20,7 @@ from moorage.schema.fielderror import FieldError, forbidden, internal, invalid, 
 from moorage.schema.review import Admission, Review, Verdict, verdict
 
 from . import federation, ldap, mapping, oidc, saml, siblings
+from .federated_checks import fits_idp_name
 from .finding import Finding, control_characters
 from .types import GROUP, KIND, VERSION, KeystoneIdentityBackend, Spec
 
@@ -40,7 +41,7 @@ def default(obj: JsonObject) -> JsonObject:
     KIND.structural.default(done)
     name = str(done.get("metadata", {}).get("name", ""))
     for block in (spec.get("oidc"), spec.get("saml")):
-        if isinstance(block, dict) and not block.get("identityProviderName") and oidc.fits_idp_name(name):
+        if isinstance(block, dict) and not block.get("identityProviderName") and fits_idp_name(name):
             block["identityProviderName"] = name
     _derive_metadata_url(spec.get("oidc"))
     return done

@@ -61,11 +61,11 @@ def _end_of(backend: KeystoneIdentityBackend, materials: Materials) -> str:
 
 
 def _cautions(world: World, backend: KeystoneIdentityBackend, obj: JsonObject) -> tuple[str, ...]:
-    """What admission warned of, and what siblings that came later brought about."""
+    """What admission warned of about the rules, and what siblings that came later brought about."""
     value = f"{backend.metadata.namespace}/{backend.spec.keystone_ref.name}"
     attached = world.cache.list(KIND.resource, index=BY_KEYSTONE, value=value)
     found = siblings.check(backend, siblings.others(obj, attached))
-    return tuple(item for item in found if isinstance(item, str))
+    return tuple(item for item in found if isinstance(item, str) and item.startswith("spec.mappings"))
 
 
 def moment(time: datetime) -> str:

@@ -19,6 +19,16 @@ def configuration_renders(seen: Seen) -> Answer:
     return Waiting("WaitingForProjection", seen.wanted.message) if isinstance(seen.wanted, Fault) else None
 
 
+def nobody_comes_first(seen: Seen) -> Answer:
+    """Of two that lay claim to the same one is served; the other waits and is told whose it is."""
+    if seen.mount.current or not seen.rivals:
+        return None
+    names = ", ".join(rival.name for rival in seen.rivals)
+    why = "; ".join(rival.why for rival in seen.rivals[:3])
+    message = f"backend {names} comes first and is served: {why}. Change this backend, or delete one of them"
+    return Waiting("WaitingForProjection", message, after=POLL)
+
+
 def configuration_is_mounted(seen: Seen) -> Answer:
     """The pod template mounts these very contents; an older version of them does not count."""
     if seen.mount.current:
@@ -38,7 +48,9 @@ def every_replica_runs_it(seen: Seen) -> Answer:
     return Waiting("WaitingForRollout", "replicas of the previous template still serve", after=POLL)
 
 
-CONFIG_RULES: Final[tuple[Rule, ...]] = (configuration_renders, configuration_is_mounted, every_replica_runs_it)
+CONFIG_RULES: Final[tuple[Rule, ...]] = (
+    configuration_renders, nobody_comes_first, configuration_is_mounted, every_replica_runs_it,
+)  # fmt: skip
 
 
 def is_projected(seen: Seen) -> bool:

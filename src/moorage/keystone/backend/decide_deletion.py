@@ -42,6 +42,8 @@ def keystone_is_gone(seen: Seen) -> Answer:
 def configuration_is_gone(seen: Seen) -> Answer:
     """Keystone must never run with a file that points at a dead domain. Without a recorded domain none was projected."""
     file = seen.file
+    if seen.rivals:
+        return None  # the domain's file is that of the sibling that was served in this one's place
     if seen.mount.carries:
         return _leaving(f"waiting until the Keystone Deployment no longer mounts {file}")
     if seen.mount.exists and not seen.mount.rolled_out and seen.backend.status.domain_id:

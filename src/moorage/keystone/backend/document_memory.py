@@ -74,7 +74,8 @@ class _Entry:
 
     def answer(self, now: datetime) -> Document | Fault:
         if self.good is None:
-            return self.failure or Fault("MetadataUnavailable", f"{self.source.url} has not been fetched yet")
+            waits = Fault("MetadataUnavailable", f"{self.source.url} has not been fetched yet", pending=True)
+            return self.failure or waits
         ends = self.good.expires
         if ends is not None and ends <= now:
             since = f"the metadata of {self.source.url} ended at {ends:%Y-%m-%dT%H:%M:%SZ}"

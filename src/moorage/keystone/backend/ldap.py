@@ -140,7 +140,8 @@ def render(backend: KeystoneIdentityBackend, materials: Materials) -> Rendered:
         files[ca_key(domain)] = bundle.content(materials, "ca.crt")
     values = section(ldap, extra, _credentials(ldap, materials), ca_key(domain) if ldap.tls else None)
     files[conf_key(domain)] = _encode({"identity": {"driver": "ldap"}, "ldap": values})
-    return Rendered(files)
+    named = "spec.ldap.bindCredentialsSecretRef with spec.extraOptions"
+    return Rendered(files, fields={ca_key(domain): "spec.ldap.tls.caBundleSecretRef", conf_key(domain): named})
 
 
 VARIANT: Final = Variant(secrets, render, volume="domains", sign=lambda backend: conf_key(backend.spec.domain.name))

@@ -16,6 +16,7 @@ from moorage.schema.model import Model
 from .finding import Finding, control_characters
 from .mapping_doubts import doubts
 from .mapping_match import NotAPattern, compiled
+from .mapping_patterns import endless
 from .types import Spec
 from .types_federation import (
     FederationGroup,
@@ -29,6 +30,10 @@ from .types_federation import (
 
 _REMOTE_TYPE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _PLACEHOLDER: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_ENDLESS: Final = (
+    "can take for ever: a text of a few dozen characters fits its repetitions in more and more ways, and Keystone tries them all when the rest does"
+    " not match; repeat what is repeated once only, such as ^a+$ for ^(a+)+$"
+)
 _ANCHORED: Final = re.compile(r"(\(\?[aimsux]+\))?(\^|\\A).*(\$|\\Z)", re.DOTALL)
 
 
@@ -86,6 +91,8 @@ def _check_regex(path: str, remote: MappingRemote) -> Iterator[Finding]:
         except NotAPattern as error:
             yield invalid(where, pattern, f"is not a regular expression: {error}")
             continue
+        if endless(pattern):
+            yield invalid(where, pattern, _ENDLESS)
         if not _is_anchored(pattern):
             yield f"{where}: the expression is not anchored with ^ and $, so it matches any value that contains it"
 

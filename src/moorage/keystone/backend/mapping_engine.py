@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from moorage.core.meta import JsonObject
 
-from .mapping_match import EntryTrace, Values, look
+from .mapping_match import EntryTrace, Search, Values, found, look
 
 FailureKind: TypeAlias = Literal["Unmatched", "OutOfRange", "Invalid", "Unusable", "NoUser", "OtherProvider"]
 NO_ANSWER: Final = 502
@@ -66,19 +66,20 @@ class _Stop(Exception):
         super().__init__(message)
 
 
-def process(rules: Sequence[JsonObject], claims: Mapping[str, object]) -> Mapped:
+def process(rules: Sequence[JsonObject], claims: Mapping[str, object], search: Search = found) -> Mapped:
     """What RuleProcessor makes of the claims.
 
     Args:
         rules: rules that Keystone's mapping schema accepts.
         claims: environ key to text; several values of one claim are joined by `;`. What is no text does not count.
+        search: how regular expressions are searched for; the plain search may take for ever, as it does in Keystone.
     """
     asserted = {name: text.split(";") for name, text in claims.items() if isinstance(text, str)}
     traces: list[RuleTrace] = []
     entries: list[JsonObject] = []
     try:
         for index, rule in enumerate(rules):
-            trace = _trace(index, rule, asserted)
+            trace = _trace(index, rule, asserted, search)
             traces.append(trace)
             if broken := _broken(trace):
                 raise _Stop("Unusable", NO_ANSWER, f"rule {index}, remote[{broken.index}] {broken.type}: {broken.why}")
@@ -86,18 +87,18 @@ def process(rules: Sequence[JsonObject], claims: Mapping[str, object]) -> Mapped
                 entries += _locals(trace, rule)
         if not entries:
             raise _Stop("Unmatched", 401, "no rule matches these claims" if rules else "there is no rule")
-        found = _assemble(entries)
+        mapped = _assemble(entries)
     except _Stop as stop:
-        found = Mapped(failure=stop.failure)
-    return replace(found, matched=tuple(item.index for item in traces if item.matched), rules=tuple(traces))
+        mapped = Mapped(failure=stop.failure)
+    return replace(mapped, matched=tuple(item.index for item in traces if item.matched), rules=tuple(traces))
 
 
-def login(rules: Sequence[JsonObject], claims: Mapping[str, object]) -> Mapped:
+def login(rules: Sequence[JsonObject], claims: Mapping[str, object], search: Search = found) -> Mapped:
     """As `process`, and what Keystone then refuses without asking anybody: a user that nothing identifies."""
-    found = process(rules, claims)
-    if found.failure:
-        return found
-    return replace(found, failure=_refusal(found.user, str(claims.get("REMOTE_USER") or "")))
+    mapped = process(rules, claims, search)
+    if mapped.failure:
+        return mapped
+    return replace(mapped, failure=_refusal(mapped.user, str(claims.get("REMOTE_USER") or "")))
 
 
 def _refusal(user: JsonObject, remote_user: str) -> Failure | None:
@@ -111,12 +112,12 @@ def _refusal(user: JsonObject, remote_user: str) -> Failure | None:
     return None
 
 
-def _trace(index: int, rule: JsonObject, asserted: Mapping[str, Values]) -> RuleTrace:
+def _trace(index: int, rule: JsonObject, asserted: Mapping[str, Values], search: Search) -> RuleTrace:
     """Every entry is looked at, for the explanation; the first that fails decides, as for Keystone."""
     seen: list[EntryTrace] = []
     for position, entry in enumerate(rule["remote"]):
         place = sum(item.values is not None for item in seen)
-        seen.append(look(position, entry, asserted.get(entry["type"]), place))
+        seen.append(look(position, entry, asserted.get(entry["type"]), place, search))
     matched = all(item.matched for item in seen)
     values = tuple(_shown(item.values) for item in seen if item.values is not None) if matched else ()
     return RuleTrace(index, matched, tuple(seen), values)

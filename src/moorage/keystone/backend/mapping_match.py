@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -22,6 +22,19 @@ _FILTERS: Final = ("blacklist", "whitelist")
 
 class NotAPattern(Exception):
     """A text is no regular expression; the sentence says why."""
+
+
+class TooSlow(Exception):
+    """A search was given up; the sentence names the expression."""
+
+
+Search: TypeAlias = Callable[[re.Pattern[str], str], bool]
+"""Whether an expression matches somewhere in a value. It may raise TooSlow."""
+
+
+def found(pattern: re.Pattern[str], value: str) -> bool:
+    """The search as Keystone does it, which may take for ever."""
+    return pattern.search(value) is not None
 
 
 @lru_cache(maxsize=1024)
@@ -63,52 +76,55 @@ class EntryTrace:
         return self.asserted[0] if self.asserted and len(self.asserted) == 1 else self.asserted
 
 
-def look(index: int, entry: JsonObject, asserted: Values | None, place: int) -> EntryTrace:
+def look(index: int, entry: JsonObject, asserted: Values | None, place: int, search: Search = found) -> EntryTrace:
     """Judge one entry.
 
     Args:
         asserted: the claim's values, None when it is absent.
         place: the number of the placeholder that this entry would fill.
+        search: how regular expressions are searched for; one that it gives up breaks the entry.
     """
     kind = entry["type"]
     if asserted is None:
         return EntryTrace(index, kind, False, "the claim is absent")
     try:
-        return _judge(index, entry, asserted, place)
+        return _judge(index, entry, asserted, place, search)
     except NotAPattern as error:
         return EntryTrace(index, kind, False, f"not a regular expression: {error}", None, asserted, broken=True)
+    except TooSlow as error:
+        return EntryTrace(index, kind, False, str(error), None, asserted, broken=True)
     except TypeError:
         return EntryTrace(index, kind, False, "its list holds what is no text", None, asserted, broken=True)
 
 
-def _judge(index: int, entry: JsonObject, asserted: Values, place: int) -> EntryTrace:
-    kind, regex = entry["type"], bool(entry.get("regex", False))
+def _judge(index: int, entry: JsonObject, asserted: Values, place: int, search: Search) -> EntryTrace:
+    kind, by = entry["type"], search if entry.get("regex", False) else None
     for name in _CONDITIONS:
         if entry.get(name) is not None:
-            found = _matches(entry[name], asserted, regex=regex)
-            matched = bool(found) == (name == "any_one_of")
-            return EntryTrace(index, kind, matched, _told(_CONDITIONS[name], found), None, asserted)
+            held = _matches(entry[name], asserted, by)
+            matched = bool(held) == (name == "any_one_of")
+            return EntryTrace(index, kind, matched, _told(_CONDITIONS[name], held), None, asserted)
     for name in _FILTERS:
         if entry.get(name) is not None:
-            found = _matches(entry[name], asserted, regex=regex)
+            kept = _matches(entry[name], asserted, by)
             if name == "blacklist":
-                found = sorted(set(asserted) - set(found))
-            left = len(set(asserted) - set(found))
+                kept = sorted(set(asserted) - set(kept))
+            left = len(set(asserted) - set(kept))
             why = f"gives {{{place}}}; the {name} takes out {left} of {len(set(asserted))} values"
-            return EntryTrace(index, kind, True, why, found, asserted)
+            return EntryTrace(index, kind, True, why, kept, asserted)
     return EntryTrace(index, kind, True, f"gives {{{place}}}", asserted, asserted)
 
 
-def _matches(wanted: Sequence[str], asserted: Values, *, regex: bool) -> Values:
+def _matches(wanted: Sequence[str], asserted: Values, search: Search | None) -> Values:
     """The asserted values that are wanted, sorted where Keystone leaves their order to chance (a set).
 
-    A regular expression matches anywhere in a value unless it is anchored.
+    A regular expression matches anywhere in a value unless it is anchored. Without `search` the list holds plain texts.
     """
-    if not regex:
+    if search is None:
         return sorted(set(wanted) & set(asserted))
-    return [value for value in asserted if any(compiled(pattern).search(value) for pattern in wanted)]
+    return [value for value in asserted if any(search(compiled(pattern), value) for pattern in wanted)]
 
 
-def _told(name: str, found: Values) -> str:
-    values = ", ".join(map(repr, dict.fromkeys(found)))
+def _told(name: str, held: Values) -> str:
+    values = ", ".join(map(repr, dict.fromkeys(held)))
     return f"{name} holds {values or 'none of the values'}"

@@ -14,6 +14,7 @@ from moorage.core.meta import JsonObject
 
 from .mapping_claims import MELLON, OIDC, environ, environ_key
 from .mapping_engine import Failure, Mapped, login
+from .mapping_match import Search, found
 from .mapping_rules import keystone_rules
 from .types import Spec
 
@@ -28,13 +29,13 @@ class Trial:
     domain: str = ""
 
 
-def try_rules(rules: Sequence[JsonObject], claims: Mapping[str, Any]) -> Trial:
+def try_rules(rules: Sequence[JsonObject], claims: Mapping[str, Any], search: Search = found) -> Trial:
     """Bare rules in Keystone's own form; claims are taken for those of an OIDC provider."""
     arrived = environ(claims, OIDC)
-    return Trial(login(rules, arrived.values), arrived.values, arrived.lost)
+    return Trial(login(rules, arrived.values, search), arrived.values, arrived.lost)
 
 
-def try_backend(spec: Spec, claims: Mapping[str, Any]) -> Trial:
+def try_backend(spec: Spec, claims: Mapping[str, Any], search: Search = found) -> Trial:
     """A federated backend: its provider's id is known, and only what it conveys arrives."""
     arrived = environ(claims, OIDC if spec.oidc else MELLON)
     values, notes = dict(arrived.values), [*arrived.lost]
@@ -43,7 +44,7 @@ def try_backend(spec: Spec, claims: Mapping[str, Any]) -> Trial:
     if attribute not in values:
         values[attribute] = identity
         notes.append(f"{attribute} was not given: taken to be {identity}")
-    mapped = login(keystone_rules(spec.mappings), values)
+    mapped = login(keystone_rules(spec.mappings), values, search)
     if values[attribute] != identity:
         sentence = (
             f"{attribute} is {values[attribute]!r}, the backend's provider is {identity!r}; the remote id must be equal"

@@ -18,10 +18,14 @@ Data: TypeAlias = Mapping[str, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a backend is skipped; its siblings are not. `message` names the object, the rule and the fix, never a value."""
+    """Why a backend is skipped; its siblings are not. `message` names the object, the rule and the fix, never a value.
+
+    `pending`: nobody needs to do anything, what is missing comes by itself.
+    """
 
     reason: str
     message: str
+    pending: bool = False
 
 
 @dataclass(frozen=True, slots=True)

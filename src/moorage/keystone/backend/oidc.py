@@ -19,38 +19,23 @@ from moorage.schema.fielderror import FieldError, forbidden, invalid, required
 
 from . import federation
 from .authorities import UnusableBundle, certificates
+from .federated_checks import (
+    check_called,
+    check_fetched,
+    check_protocol,
+    check_provider_name,
+    check_remote_id,
+    check_url,
+    embedded,
+)
 from .federation import Part
-from .finding import Finding, control_characters, fixed_keys
+from .finding import Finding, fixed_keys
 from .materials import Document, Materials
 from .types import KeystoneIdentityBackend
 from .types_federation import Oidc, OidcEndpoints
 from .variant import Rendered, Skip, Variant, Wanted, checked, document, public
 
 URL_LIMIT: Final = 512
-REMOTE_ID_LIMIT: Final = 64
-"""Characters of a remote id that Keystone 30 takes (keystone.federation.schema); a later one may take more."""
-STOCK_PROTOCOLS: Final = frozenset({"openid", "mapped", "saml2", "x509"})
-OWNED_SECTIONS: Final = frozenset(
-    [
-        "default",
-        "token",
-        "fernet_tokens",
-        "fernet_receipts",
-        "credential",
-        "cache",
-        "memcache",
-        "paste_deploy",
-        "oslo_middleware",
-        "oslo_policy",
-        "identity",
-        "database",
-        "auth",
-        "federation",
-        "openid",
-    ]
-)
-"""Sections of keystone.conf that the operator owns; a protocolID names a section and must not be one of them."""
-_IDP_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ENVIRON_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _HTTP: Final = ("http://", "https://")
 _EMBEDDED: Final = ("issuer", "provider_metadata_url", "client_id", "protocol_id", "identity_provider_name",
@@ -62,17 +47,13 @@ def metadata_url(issuer: str) -> str:
     return f"{issuer.rstrip('/')}/.well-known/openid-configuration"
 
 
-def fits_idp_name(name: str) -> bool:
-    """Whether a resource name can serve as identityProviderName."""
-    return bool(_IDP_NAME.fullmatch(name))
-
-
 def check(backend: KeystoneIdentityBackend, *, creating: bool) -> Iterator[Finding]:
     """All complaints about spec.oidc."""
     oidc = backend.spec.oidc
     if oidc is None:
         return
     yield from _check_text(oidc)
+    yield from _check_urls(oidc)
     yield from fixed_keys("spec.oidc.clientSecretRef", oidc.client_secret_ref, "clientSecret")
     yield from fixed_keys("spec.oidc.caBundleSecretRef", oidc.ca_bundle_secret_ref, "ca.crt")
     yield from check_remote_id("spec.oidc.issuer", oidc.issuer)
@@ -88,37 +69,6 @@ def _check_remote_id(key: str) -> Iterator[Finding]:
     path = "spec.oidc.remoteIDAttribute"
     if not _ENVIRON_KEY.fullmatch(key):
         yield invalid(path, key, "must match ^[A-Za-z0-9_-]+$: it is the name of a request header")
-
-
-def embedded(path: str, value: str | None) -> Iterator[FieldError]:
-    """A value that stands in the proxy configuration: one line, no double quote, no `${`."""
-    yield from control_characters(path, value)
-    if value is not None and '"' in value:
-        yield invalid(path, value, "must not contain a double quote")
-    if value is not None and "${" in value:
-        yield invalid(path, value, "must not contain ${: Apache would expand it")
-
-
-def check_protocol(path: str, protocol: str, *, allowed: str = "") -> Iterator[Finding]:
-    """A protocolID becomes a section of keystone.conf and the name of an authentication method."""
-    if protocol.lower() in OWNED_SECTIONS - {allowed}:
-        yield invalid(path, protocol, "collides with a keystone.conf section that the operator owns")
-    elif protocol not in STOCK_PROTOCOLS:
-        yield f"{path}: stock Keystone knows the methods {', '.join(sorted(STOCK_PROTOCOLS))}; {protocol!r} needs a plugin"
-
-
-def check_remote_id(path: str, value: str) -> Iterator[str]:
-    """An issuer or entityID becomes the remote id of the identity provider; whether it fits is Keystone's to say, so this is a warning."""
-    if len(value) > REMOTE_ID_LIMIT:
-        limit = f"stock Keystone 30 refuses remote ids of more than {REMOTE_ID_LIMIT}"
-        yield f"{path}: has {len(value)} characters, and {limit}: the backend will say RefusedByKeystone"
-
-
-def check_provider_name(path: str, resource: str, declared: str | None) -> Iterator[FieldError]:
-    """The resource's name is the default; one that cannot serve must be replaced by hand."""
-    if not declared and not fits_idp_name(resource):
-        detail = f"the resource name {resource!r} cannot serve as identity provider name: set identityProviderName"
-        yield required(f"{path}.identityProviderName", detail)
 
 
 def issuer_fault(issuer: str) -> str:
@@ -146,6 +96,26 @@ def _check_text(oidc: Oidc) -> Iterator[FieldError]:
             yield invalid(path, url, "must start with http:// or https://")
     for name in OidcEndpoints.model_fields if oidc.endpoints else ():
         yield from embedded(f"spec.oidc.endpoints.{_alias(oidc.endpoints, name)}", getattr(oidc.endpoints, name))
+
+
+_CALLED: Final = ("token_endpoint", "jwks_uri", "userinfo_endpoint", "introspection_endpoint")
+"""Endpoints that the sidecar itself calls; the others are for browsers."""
+
+
+def _check_urls(oidc: Oidc) -> Iterator[Finding]:
+    """URLs that no provider has, and such as lead into a network that is nobody's provider's."""
+    derived = oidc.provider_metadata_url in (None, metadata_url(oidc.issuer))
+    for path, url in _urls(oidc):
+        if not (derived and path.endswith("providerMetadataURL")):
+            yield from check_url(path, url)
+    if "?" in oidc.issuer:
+        yield "spec.oidc.issuer: has a query (?), which no OpenID Connect issuer has; logins work only if the provider asserts just that"
+    if oidc.endpoints is None:
+        name = "issuer" if derived else "providerMetadataURL"
+        yield from check_fetched(f"spec.oidc.{name}", oidc.provider_metadata_url or oidc.issuer)
+    else:
+        called = {_alias(oidc.endpoints, name): getattr(oidc.endpoints, name) for name in _CALLED}
+        yield from check_called("spec.oidc.endpoints", called)
 
 
 def _urls(oidc: Oidc) -> Iterator[tuple[str, str | None]]:
@@ -230,9 +200,12 @@ def render(backend: KeystoneIdentityBackend, materials: Materials) -> Rendered:
             },
             introspects=introspects(oidc),
         ),
+        {federation.data_key(backend, what): f"spec.oidc.{field}" for what, field in _FIELDS.items()},
     )
 
 
+_FIELDS: Final = {"provider": "providerMetadataURL", "client": "clientSecretRef", "conf": "scopes"}
+"""Where the documents come from."""
 VARIANT: Final = Variant(
     secrets,
     render,

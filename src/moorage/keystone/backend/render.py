@@ -19,7 +19,7 @@ from . import federation, ldap, oidc, saml
 from .federation import Part
 from .materials import Fault, Materials
 from .types import KeystoneIdentityBackend
-from .variant import Skip, Variant
+from .variant import Rendered, Skip, Variant
 
 __all__ = ["SIZE_LIMIT", "VARIANTS", "Fault", "Projected", "Projection", "project", "secret_names"]
 
@@ -62,7 +62,10 @@ def project(backend: KeystoneIdentityBackend, materials: Materials) -> Projectio
     files = found.files if found.part is None else {**found.files, **_digest(backend, found.files, found.part)}
     size = sum(map(len, files.values())) + _weight(backend, found.part)
     if size > SIZE_LIMIT:
-        return Fault("TooLarge", f"what this backend projects has {size} bytes, at most {SIZE_LIMIT} fit")
+        return Fault(
+            "TooLarge",
+            f"what this backend projects has {size} bytes, at most {SIZE_LIMIT} fit: {_heaviest(backend, found)}",
+        )
     return Projected(files, content_hash(files), found.part)
 
 
@@ -85,8 +88,22 @@ def _weight(backend: KeystoneIdentityBackend, part: Part | None) -> int:
     """Bytes that this backend adds to the sidecar's configuration."""
     if part is None:
         return 0
-    lines = sum(federation.spelled(name) * (len(name) + _LINE) for name in federation.stripped(backend))
-    return len(part.fragment) + len(part.alone) + len(part.authorities) + lines
+    return len(part.fragment) + len(part.alone) + len(part.authorities) + _lines(backend)
+
+
+def _lines(backend: KeystoneIdentityBackend) -> int:
+    """Bytes of the lines that strip its headers."""
+    return sum(federation.spelled(name) * (len(name) + _LINE) for name in federation.stripped(backend))
+
+
+def _heaviest(backend: KeystoneIdentityBackend, found: Rendered) -> str:
+    """The field that brings most of it, and how much."""
+    sizes = {found.fields.get(name, "spec"): len(content) for name, content in found.files.items()}
+    if found.part is not None:
+        block = f"spec.{backend.spec.type.lower()}"
+        sizes |= {f"{block}.caBundleSecretRef": len(found.part.authorities), "spec.mappings": _lines(backend)}
+    field, most = max(sizes.items(), key=lambda item: item[1])
+    return f"{field} brings {most} of them, make that smaller"
 
 
 def secret_names(backend: KeystoneIdentityBackend) -> tuple[str, ...]:

@@ -19,11 +19,12 @@ from moorage.runtime.room import Event, Report
 from .applied import applied_after, released_groups
 from .aside import moment
 from .decide import DOMAIN_RULES
-from .decide_config import CONFIG_RULES
+from .decide_config import CONFIG_RULES, nobody_comes_first
 from .decide_deletion import is_closed
 from .decide_federation import OBJECT_RULES
 from .decide_mappings import MAPPING_RULES
 from .owned import foreign
+from .render import Fault
 from .rule import Answer, Rule, first_answer
 from .seen import Seen
 from .types import (
@@ -35,10 +36,16 @@ from .types import (
     READY,
 )
 
-REQUIRED: Final = (DOMAIN_READY, CONFIG_PROJECTED)
-"""What Ready sums up for an LDAP backend."""
-REQUIRED_FEDERATED: Final = (DOMAIN_READY, FEDERATION_OBJECTS_READY, MAPPINGS_READY, CONFIG_PROJECTED)
-"""What Ready sums up for a federated backend."""
+_CONSEQUENCES: Final = frozenset(
+    {
+        "DomainNotReady",
+        "WaitingForConfigProjection",
+        "WaitingForMappings",
+        "ApplyingMappings",
+        "IdentityProviderDisabled",
+    }
+)
+"""Reasons that point at another condition: Ready names that one first."""
 
 REASONS: Final = {
     DOMAIN_READY: (
@@ -69,7 +76,7 @@ EVENTS: Final = (
     "DefaultDomainRefused", "IdentityProviderCreated", "IdentityProviderUpdated", "IdentityProviderEnabled", "IdentityProviderDisabled",
     "MappingCreated", "MappingUpdated", "ProtocolCreated", "ProtocolUpdated", "FederationGroupCreated", "FederationGroupReleased",
     "RolesGranted", "RoleRevoked", "FederationObjectsDeleted", "FederationTeardownFailed", "NoMappingRules", "RoleOrProjectNotFound",
-    "ForeignFederationObject", "RemoteIDTaken", "MappingCaution", "RefusedByKeystone", "TooManySteps",
+    "ForeignFederationObject", "RemoteIDTaken", "MappingCaution", "RefusedByKeystone", "TooManySteps", "IdentityBackendSkipped",
 )  # fmt: skip
 """Every event reason, for the reference."""
 _TELLING: Final = frozenset(
@@ -92,10 +99,15 @@ def report(seen: Seen, outcome: Outcome) -> Report:
     domain = _domain(seen)
     config = _config(seen)
     federated = _federated(seen, domain)
-    required = REQUIRED if seen.wanted_objects is None else REQUIRED_FEDERATED
-    ready = conditions.aggregate([domain, config, *federated], required)
-    found = (domain, *federated, config, ready, *_directory(seen))
+    required = (domain, *federated, config)
+    ready = conditions.aggregate(required, _causes_first(required))
+    found = (*required, ready, *_directory(seen))
     return Report(found, {**_status(seen, domain), **_aside(seen), **_applied(seen)}, _events(seen, outcome, found))
+
+
+def _causes_first(found: Sequence[Condition]) -> Sequence[str]:
+    """Types of the conditions, those that merely follow from another one last."""
+    return [item.type for item in sorted(found, key=lambda item: item.reason in _CONSEQUENCES)]
 
 
 def _domain(seen: Seen) -> Condition:
@@ -250,11 +262,21 @@ def _released(name: str) -> str:
 def _warnings(seen: Seen, outcome: Outcome, found: Sequence[Condition]) -> Iterator[tuple[str, str]]:
     if isinstance(outcome, Stalled | Failed) or (isinstance(outcome, Waiting) and _is_hidden(outcome, found[0])):
         yield outcome.reason, outcome.message
+    if why := _skipped(seen):
+        yield "IdentityBackendSkipped", why
     if seen.wanted_objects is None:
         return
     federated = (FEDERATION_OBJECTS_READY, MAPPINGS_READY)
     yield from ((item.reason, item.message) for item in found if item.type in federated and item.reason in _TELLING)
     yield from (("MappingCaution", caution) for caution in seen.aside.cautions)
+
+
+def _skipped(seen: Seen) -> str:
+    """Why nothing of this backend is projected, when that needs a person; "" otherwise."""
+    if isinstance(seen.wanted, Fault):
+        return "" if seen.wanted.pending else seen.wanted.message
+    answer = nobody_comes_first(seen)
+    return answer.message if isinstance(answer, Waiting) else ""
 
 
 def _is_hidden(outcome: Waiting, domain: Condition) -> bool:

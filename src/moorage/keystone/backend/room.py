@@ -21,6 +21,7 @@ from .apply import apply
 from .aside import BY_KEYSTONE, SP_METADATA
 from .decide import decide
 from .observe import observe
+from .observe_rivals import BY_DOMAIN, domain_of
 from .render import VARIANTS
 from .report import report
 from .saml import PAIR_SUFFIX
@@ -114,6 +115,7 @@ ROOM: Final[Room[Seen, Plan]] = Room(
     ),
     indices=(
         Index(KIND.resource, BY_KEYSTONE, _keystone_of),
+        Index(KIND.resource, BY_DOMAIN, domain_of),
         Index(KIND.resource, BY_SECRET, _secrets_of),
         Index(KEYSTONE.resource, BY_ADMIN_SECRET, _admin_secret_of),
     ),

@@ -15,10 +15,17 @@ from moorage.render import apache
 from moorage.schema.fielderror import FieldError, duplicate, invalid, required
 
 from . import federation, metadata_saml
+from .federated_checks import (
+    check_fetched,
+    check_protocol,
+    check_provider_name,
+    check_remote_id,
+    check_url,
+    embedded,
+)
 from .federation import FOLDER, Part
 from .finding import Finding, fixed_keys
 from .materials import Document, Fault, Materials
-from .oidc import check_protocol, check_provider_name, check_remote_id, embedded
 from .types import KeystoneIdentityBackend
 from .types_federation import Saml, SamlIdpMetadata
 from .variant import Rendered, Skip, Variant, checked, document, public
@@ -82,6 +89,8 @@ def _check_metadata(source: SamlIdpMetadata, entity_id: str) -> Iterator[Finding
         yield invalid(path, _given(source), "exactly one of inline, secretRef, or url must be set")
     if source.url and not source.url.startswith("https://"):
         yield invalid(f"{path}.url", source.url, "must use https://: the document carries the signing certificate")
+    yield from check_url(f"{path}.url", source.url)
+    yield from check_fetched(f"{path}.url", source.url)
     yield from fixed_keys(f"{path}.secretRef", source.secret_ref, "idp-metadata.xml")
     yield from fixed_keys(f"{path}.caBundleSecretRef", source.ca_bundle_secret_ref, "ca.crt")
     if source.ca_bundle_secret_ref and not source.url:
@@ -126,7 +135,8 @@ def pair_of(backend: KeystoneIdentityBackend, materials: Materials) -> Pair | Fa
     name = pair_secret(backend)
     data = materials.secrets.get(name)
     if data is None:
-        return Fault("KeyPairUnavailable", f"key pair Secret {name} does not exist")
+        made = not (backend.spec.saml and backend.spec.saml.sp and backend.spec.saml.sp.certificate_secret_ref)
+        return Fault("KeyPairUnavailable", f"key pair Secret {name} does not exist", pending=made)
     found = read_pair(data)
     return Fault("KeyPairUnavailable", f"key pair Secret {name}: {found}") if isinstance(found, str) else found
 
@@ -142,7 +152,7 @@ def render(backend: KeystoneIdentityBackend, materials: Materials) -> Rendered:
     _check_entity(saml, found)
     pair = pair_of(backend, materials)
     if isinstance(pair, Fault):
-        raise Skip(pair.reason, pair.message)
+        raise Skip(pair.reason, pair.message, pending=pair.pending)
     key = federation.data_key(backend, "idp-metadata.xml")
     part = Part(
         type="SAML",
@@ -155,7 +165,7 @@ def render(backend: KeystoneIdentityBackend, materials: Materials) -> Rendered:
         documents={key: key},
         pair=pair,
     )
-    return Rendered({key: found.content}, part)
+    return Rendered({key: found.content}, part, {key: "spec.saml.idpMetadata"})
 
 
 VARIANT: Final = Variant(

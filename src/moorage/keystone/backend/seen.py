@@ -72,6 +72,14 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
+class Rival:
+    """A sibling that comes first to what this backend lays claim to as well; `why` names the fields."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Directory:
     """What the last probe of the directory found, as a condition says it. Status Unknown: no probe was possible yet."""
 
@@ -150,6 +158,7 @@ class Seen:
         lookup: None when Keystone was not asked.
         objects: federation objects; None when Keystone was not asked, or the backend has none.
         wanted: what should be projected, or why nothing can be.
+        rivals: siblings that are served in this backend's place; none while it is served itself.
         happened: events of this pass, in order.
         identity: the logged-in client, for `apply` only.
     """
@@ -163,6 +172,7 @@ class Seen:
     objects: Objects | None = None
     aside: Aside = Aside()
     directory: Directory | None = None
+    rivals: tuple[Rival, ...] = ()
     happened: tuple[Event, ...] = ()
     failure: Failure | None = None
     identity: Identity | None = field(default=None, repr=False, compare=False)
@@ -225,20 +235,10 @@ class Seen:
         """A condition as it stands in the status."""
         return conditions.find(self.stored_conditions, type_)
 
-    @cached_property
+    @property
     def stored_conditions(self) -> tuple[Condition, ...]:
         """The conditions of the status."""
-        return tuple(
-            Condition(
-                item.type,
-                item.status,
-                item.reason,
-                item.message,
-                item.observed_generation or 0,
-                item.last_transition_time,
-            )
-            for item in self.backend.status.conditions
-        )
+        return conditions.from_wire(item.model_dump(by_alias=True) for item in self.backend.status.conditions)
 
     def after(self, **changes: Any) -> Seen:
         """The snapshot with an answer in it."""

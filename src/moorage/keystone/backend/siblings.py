@@ -35,6 +35,7 @@ class Sibling:
     introspects: bool
     session_type: str
     state_input_headers: str
+    has_bundle: bool
 
 
 def others(obj: JsonObject, candidates: Sequence[JsonObject]) -> list[JsonObject]:
@@ -100,6 +101,15 @@ def _oidc(mine: Sibling, theirs: Sibling) -> Iterator[Finding]:
     ):
         if own != other:
             yield f"spec.oidc.{field}: one value serves all OIDC backends of a Keystone; backend {theirs.name} has {other}"
+    yield from _pooled(mine, theirs)
+
+
+def _pooled(mine: Sibling, theirs: Sibling) -> Iterator[str]:
+    """The modules of the sidecar have one list of authorities, whoever brought them."""
+    what = [f"this one's for backend {theirs.name}"] if mine.has_bundle else []
+    what += [f"that of backend {theirs.name} for this one"] if theirs.has_bundle else []
+    if what:
+        yield f"spec.oidc.caBundleSecretRef: the sidecar trusts each CA bundle for every OIDC backend of the Keystone, {' and '.join(what)} too"
 
 
 def _comparable(remote_id: str) -> str:
@@ -138,6 +148,7 @@ def _facts(name: str, spec: Spec) -> Sibling:
         introspects=bool(oidc and oidc.oauth2_introspection and oidc.oauth2_introspection.enabled),
         session_type=oidc.session_type if oidc else "",
         state_input_headers=oidc.state_input_headers if oidc else "",
+        has_bundle=oidc is not None and oidc.ca_bundle_secret_ref is not None,
     )
 
 
@@ -155,4 +166,5 @@ def _facts_of(obj: JsonObject) -> Sibling:
         introspects=bool((oidc.get("oauth2Introspection") or {}).get("enabled")),
         session_type=oidc.get("sessionType", "client-cookie"),
         state_input_headers=oidc.get("stateInputHeaders", "none"),
+        has_bundle=bool(oidc.get("caBundleSecretRef")),
     )

@@ -21,17 +21,18 @@ from .types import KeystoneIdentityBackend
 class Skip(Exception):
     """Ends a rendering with its fault."""
 
-    def __init__(self, reason: str, message: str) -> None:
-        self.fault = Fault(reason, message)
+    def __init__(self, reason: str, message: str, *, pending: bool = False) -> None:
+        self.fault = Fault(reason, message, pending)
         super().__init__(message)
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """Files of one backend by data key; `part` is what only federated backends have."""
+    """Files of one backend by data key; `part` is what only federated backends have, `fields` where each file comes from."""
 
     files: Mapping[str, bytes] = field(repr=False)
     part: Part | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def public(materials: Materials) -> Base:
         Skip: it is not known, or no federation works behind it.
     """
     if not materials.base:
-        raise Skip("PublicEndpointUnknown", "the public address of the Keystone is not known yet")
+        raise Skip("PublicEndpointUnknown", "the public address of the Keystone is not known yet", pending=True)
     base = federation.base_of(materials.base)
     if base is None:
         raise Skip(
@@ -136,8 +137,8 @@ def document(materials: Materials) -> Document:
     found = materials.document
     if isinstance(found, Document):
         return found
-    fault = found or Fault("MetadataUnavailable", "the provider's metadata has not been read yet")
-    raise Skip(fault.reason, fault.message)
+    fault = found or Fault("MetadataUnavailable", "the provider's metadata has not been read yet", pending=True)
+    raise Skip(fault.reason, fault.message, pending=fault.pending)
 
 
 def checked(backend: KeystoneIdentityBackend, complaints: Iterable[FieldError]) -> None:

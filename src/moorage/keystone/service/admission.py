@@ -68,7 +68,7 @@ def validate(review: Review) -> Verdict:
     if review.old is not None:
         known = {(error.path, error.body) for error in _stored_errors(review.old)}
         errors = [error for error in errors if (error.path, error.body) not in known]
-    return Verdict(tuple(errors), tuple(_warnings(keystone, review.now)))
+    return Verdict(tuple(errors), (*_warnings(keystone, review.now), *_taken_away(keystone, review.old)))
 
 
 def _stored_errors(old: JsonObject) -> Iterator[FieldError]:
@@ -285,6 +285,16 @@ def _warnings(keystone: Keystone, now: datetime) -> Iterator[str]:
     ):
         yield f"spec.cache.backend: {MEMORY_CACHE} is of each worker alone, a revoked token may be served until it expires there"
     yield from _short_rotation(keystone, now)
+
+
+def _taken_away(keystone: Keystone, old: JsonObject | None) -> Iterator[str]:
+    """What an update ends: without the sidecar's image nobody logs in through a federated backend any more."""
+    had = (((old or {}).get("spec") or {}).get("federation") or {}).get("proxyImage")
+    if had and (keystone.spec.federation is None or keystone.spec.federation.proxy_image is None):
+        yield (
+            "spec.federation.proxyImage: was taken away: OIDC and SAML backends that are attached to this Keystone are closed, their people cannot"
+            " log in, and the sidecar goes once the last one is closed; set it again to open them"
+        )
 
 
 def _short_rotation(keystone: Keystone, now: datetime) -> Iterator[str]:

@@ -1,76 +1,95 @@
 """Backends of one Keystone that cannot stand beside each other.
 
-Enters: the backends that name a Keystone and are not being deleted. Leaves: for each that collides the reason. None of a colliding set is
-projected: which of them was meant, nobody can tell. Admission refuses that; this holds for what bypassed it. Of settings that the one sidecar
-has once, and that admission only warns about, the oldest backend's count: who came later and differs waits, and harms nobody.
-Source: spec/keystone.md 4.5, 7 (C8, C9); seed 000, webhook rules; cases B13, B28.
+Enters: the backends that name a Keystone. Leaves: for each that is left out the reason. Admission refuses them; this holds for what bypassed
+it. No claim is ever served twice, so it is never unclear whose it is. Who is served stays: a newcomer that lays claim to the same waits, is
+told, and harms nobody; where nobody is served yet, the older one comes first (backend/precedence.py).
+Source: spec/keystone.md 4.5, 7 (C8, C9); seed 000, webhook rules; decisions, Admission 1; cases B13, B28.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from moorage.keystone.backend.federation import issuer_basename, provider_name
+from moorage.keystone.backend.precedence import NEW, precedence, standing
 
 from .seen import Attached
 
-Claim: TypeAlias = tuple[str, str]
-"""What only one may have, as people call it and as it is compared."""
+Claim: TypeAlias = tuple[str, str, str]
+"""What only one may have: its kind, as it is compared, as people call it."""
 
 
-def collisions(alive: Iterable[Attached]) -> Mapping[str, str]:
-    """Why each federated backend that collides is left out, by its name; the first reason counts."""
-    items = sorted(alive, key=lambda item: item.name)
-    holders: dict[Claim, list[str]] = defaultdict(list)
-    for item in items:
-        for claim in _claims(item):
-            holders[claim].append(item.name)
+def collisions(backends: Iterable[Attached]) -> Mapping[str, str]:
+    """Why each backend that collides is left out, by its name; the first reason counts.
+
+    Who is left out holds nothing itself. A terminating LDAP backend holds its domain while its file may be there; of other terminating ones
+    nothing is projected under a name that a replacement could have (C8).
+    """
+    holders: dict[tuple[str, str], Attached] = {}
+    settled: dict[str, tuple[str, Attached]] = {}
     found: dict[str, str] = {}
-    for (what, _), names in holders.items():
-        for name in names if len(names) > 1 else ():
-            found.setdefault(name, f"{what} is claimed by more than one backend: {', '.join(names)}")
-    for name, why in _unlike(items):
-        found.setdefault(name, why)
+    for item in sorted(backends, key=lambda item: precedence(item.backend)):
+        claims = tuple(_claims(item))
+        if why := _taken(claims, holders) or _unlike(item, settled):
+            if not item.terminating:
+                found[item.name] = why
+            continue
+        for kind, key, _ in claims:
+            holders[kind, key] = item
+        for name, value in _settings(item):
+            settled.setdefault(name, (value, item))
     return found
 
 
+def _taken(claims: Iterable[Claim], holders: Mapping[tuple[str, str], Attached]) -> str:
+    for kind, key, what in claims:
+        if holder := holders.get((kind, key)):
+            return f"{what} is claimed by backend {holder.name} too, which {_merit(holder)}: change or delete one of the two"
+    return ""
+
+
+def _merit(first: Attached) -> str:
+    if first.terminating:
+        return "is being deleted"
+    return "comes first" if standing(first.backend) == NEW else "is served already"
+
+
 def _claims(item: Attached) -> Iterator[Claim]:
-    spec = item.backend.spec
-    yield f'domain "{item.domain}"'.lower(), item.domain.lower()
+    spec, domain = item.backend.spec, item.domain.lower()
+    if spec.type == "LDAP":
+        yield "file", domain, f'domain "{item.domain}"'
+    if item.terminating:
+        return
+    yield "domain", domain, f'domain "{item.domain}"'
     if spec.oidc is None and spec.saml is None:
         return
-    yield f'identity provider name "{provider_name(item.backend)}"', provider_name(item.backend)
+    provider = provider_name(item.backend)
+    yield "provider", provider, f'identity provider name "{provider}"'
     remote_id = spec.oidc.issuer if spec.oidc else spec.saml.idp_entity_id if spec.saml else ""
-    yield "its remote id (issuer or entityID)", remote_id
-    if spec.oidc is not None:
-        yield (
-            "the name of its metadata documents (its issuer without scheme and slash)",
-            issuer_basename(spec.oidc.issuer),
-        )
-        if spec.oidc.oauth2_introspection is not None and spec.oidc.oauth2_introspection.enabled:
-            yield "oauth2Introspection", ""
-    else:
-        yield "the one place of a SAML backend", ""
-
-
-def _unlike(items: Sequence[Attached]) -> Iterator[tuple[str, str]]:
-    providers = [(item, item.backend.spec.oidc) for item in items if item.backend.spec.oidc is not None]
-    if len({oidc.remote_id_attribute for _, oidc in providers}) > 1:
-        yield from (
-            (item.name, "remoteIDAttribute differs among the OIDC backends of this Keystone") for item, _ in providers
-        )
-    if not providers:
+    yield "remote id", remote_id, "its remote id (issuer or entityID)"
+    if spec.oidc is None:
+        yield "SAML", "", "the one place of a SAML backend"
         return
-    first, settled = min(providers, key=lambda pair: (pair[0].backend.metadata.creation_timestamp or "", pair[0].name))
-    for item, oidc in providers:
-        for name, value, counts in (
-            ("sessionType", oidc.session_type, settled.session_type),
-            ("stateInputHeaders", oidc.state_input_headers, settled.state_input_headers),
-        ):
-            if value != counts:
-                yield (
-                    item.name,
-                    f"{name} is one for all OIDC backends of a Keystone, and {first.name}, the oldest, has {counts}",
-                )
+    documents = "the name of its metadata documents (its issuer without scheme and slash)"
+    yield "documents", issuer_basename(spec.oidc.issuer), documents
+    if spec.oidc.oauth2_introspection is not None and spec.oidc.oauth2_introspection.enabled:
+        yield "introspection", "", "oauth2Introspection"
+
+
+def _settings(item: Attached) -> Iterator[tuple[str, str]]:
+    """Fields that the one sidecar has once for all OIDC backends."""
+    oidc = item.backend.spec.oidc
+    if oidc is not None and not item.terminating:
+        yield "remoteIDAttribute", oidc.remote_id_attribute
+        yield "sessionType", oidc.session_type
+        yield "stateInputHeaders", oidc.state_input_headers
+
+
+def _unlike(item: Attached, settled: Mapping[str, tuple[str, Attached]]) -> str:
+    for name, value in _settings(item):
+        counts, first = settled.get(name, (value, item))
+        if value != counts:
+            why = f"{name} is one for all OIDC backends of a Keystone, and {first.name}, which {_merit(first)}, has {counts}"
+            return f"{why}: give this one the same"
+    return ""

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from moorage.core.meta import JsonObject
+from moorage.keystone.backend.precedence import precedence
 from moorage.keystone.backend.render import Fault, project
 
+from .collisions import collisions
 from .seen import Attached
 
 BUDGET: Final = 1024 * 1024
@@ -43,20 +44,16 @@ class Domains:
 
 
 def project_all(backends: Iterable[Attached]) -> Domains:
-    """The projection of these backends, by name; terminating ones are left out silently.
-
-    A domain belongs to one backend of any type. A terminating one of this type holds its domain until its file is gone: both would have the same.
-    """
-    everyone = sorted(backends, key=lambda item: item.name)
-    ordered = sorted((item for item in everyone if item.backend.spec.type == "LDAP"), key=precedence)
-    claims = Counter(item.domain.lower() for item in everyone if item in ordered or not item.terminating)
+    """The projection of these backends, by name; terminating ones are left out silently."""
+    everyone = list(backends)
+    ours = [item for item in everyone if item.backend.spec.type == "LDAP" and not item.terminating]
+    ordered = sorted(ours, key=lambda item: precedence(item.backend))
+    clashes = collisions(everyone) if ours else {}
     files: dict[str, bytes] = {}
     attached: list[str] = []
     left: list[Left] = []
     for item in ordered:
-        if item.terminating:
-            continue
-        found = _one(item, claims)
+        found = _one(item, clashes)
         if isinstance(found, Left):
             left.append(found)
         elif (size := _size(files) + _size(found)) > BUDGET:
@@ -71,28 +68,17 @@ def project_all(backends: Iterable[Attached]) -> Domains:
             files.update(found)
             attached.append(item.name)
     left.sort(key=lambda item: item.name)
-    return Domains(files, tuple(sorted(attached)), tuple(left), sum(not item.terminating for item in ordered))
+    return Domains(files, tuple(sorted(attached)), tuple(left), len(ours))
 
 
-def precedence(item: Attached) -> tuple[bool, str, str]:
-    """Who comes first where not all have room: who is served already, then the oldest. A name is nobody's merit."""
-    conditions = item.backend.status.conditions
-    is_served = any(
-        (condition.type in ("ConfigProjected", "FederationObjectsReady") and condition.status == "True")
-        or (condition.type == "ConfigProjected" and condition.reason == "WaitingForRollout")
-        for condition in conditions
-    )
-    return not is_served, item.backend.metadata.creation_timestamp or "", item.name
-
-
-def _one(item: Attached, claims: Mapping[str, int]) -> Mapping[str, bytes] | Left:
-    if claims[item.domain.lower()] > 1:
-        return Left(item.name, f'domain "{item.domain}" is claimed by more than one backend')
+def _one(item: Attached, clashes: Mapping[str, str]) -> Mapping[str, bytes] | Left:
+    if why := clashes.get(item.name):
+        return Left(item.name, why, fault=True)
     if not item.domain_ready:
         return Left(item.name, f'domain "{item.domain}" is not ready')
     found = project(item.backend, item.materials)
     if isinstance(found, Fault):
-        return Left(item.name, found.message, fault=True, reason=found.reason)
+        return Left(item.name, found.message, fault=not found.pending, reason=found.reason)
     return found.files
 
 

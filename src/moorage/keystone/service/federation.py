@@ -16,12 +16,13 @@ from moorage.keystone.backend import saml
 from moorage.keystone.backend.authorities import certificates
 from moorage.keystone.backend.federation import Part, base_of, provider_name, stripped
 from moorage.keystone.backend.materials import Fault
+from moorage.keystone.backend.precedence import precedence
 from moorage.keystone.backend.render import Projected, project
 
 from . import redirect
 from .collisions import collisions
 from .conf import FederationFacts
-from .domains import BUDGET, Left, precedence
+from .domains import BUDGET, Left
 from .httpd import httpd_conf
 from .proxy import Assembly, proxy_conf
 from .seen import Attached
@@ -108,10 +109,13 @@ def project_all(backends: Iterable[Attached], ground: Ground) -> Federation:
     everyone = sorted(backends, key=lambda item: item.name)
     items = [item for item in everyone if item.backend.spec.type != "LDAP"]
     alive = [item for item in items if not item.terminating]
-    served, left = _served(alive, [item for item in everyone if not item.terminating], ground)
-    sp = _sp(alive, ground)
+    clashes = collisions(everyone) if alive else {}
+    served, left = _served(alive, clashes, ground)
+    first = [item for item in alive if item.name not in clashes]
+    sp = _sp(first, ground)
     frame = _Frame(ground, frozenset().union(*(stripped(item.backend) for item in items)), sp)
-    kept, beyond = _fitting(served, frame, [item.name for item in sorted(alive, key=precedence)])
+    ranked = sorted(alive, key=lambda item: precedence(item.backend))
+    kept, beyond = _fitting(served, frame, [item.name for item in ranked])
     stays = (ground.image or ground.running) and any(map(_open, items))
     files = frame.files(kept) if kept or stays else {}
     parts = [found.part for _, found in kept if found.part]
@@ -124,14 +128,13 @@ def project_all(backends: Iterable[Attached], ground: Ground) -> Federation:
         facts=_facts(parts) if files else None,
         egress=frozenset().union(*(part.ports for part in parts)),
         needs_passphrase=ground.passphrase is None and any(item.backend.spec.oidc for item in alive),
-        needs_pair=any(_generates(item) for item in alive),
+        needs_pair=any(_generates(item) for item in first),
         sp=sp,
     )
 
 
-def _served(alive: Sequence[Attached], others: Sequence[Attached], ground: Ground) -> tuple[list[Served], list[Left]]:
+def _served(alive: Sequence[Attached], clashes: Mapping[str, str], ground: Ground) -> tuple[list[Served], list[Left]]:
     """Those that can be projected, and why the others cannot."""
-    clashes = collisions(others)
     served: list[Served] = []
     left: list[Left] = []
     for item in alive:
@@ -145,7 +148,7 @@ def _served(alive: Sequence[Attached], others: Sequence[Attached], ground: Groun
 
 def _one(item: Attached, clashes: Mapping[str, str], ground: Ground) -> Projected | Left:
     if why := clashes.get(item.name):
-        return Left(item.name, why)
+        return Left(item.name, why, fault=True)
     if not item.domain_ready:
         return Left(item.name, f'domain "{item.domain}" is not ready')
     if not ground.image:
@@ -159,7 +162,9 @@ def _one(item: Attached, clashes: Mapping[str, str], ground: Ground) -> Projecte
             "PassphraseUnavailable", "the Secret of the session passphrase does not exist yet"
         )
         return Left(item.name, found.message, fault=ground.passphrase is not None, reason=found.reason)
-    return Left(item.name, found.message, fault=True, reason=found.reason) if isinstance(found, Fault) else found
+    if isinstance(found, Fault):
+        return Left(item.name, found.message, fault=not found.pending, reason=found.reason)
+    return found
 
 
 def _open(item: Attached) -> bool:
@@ -180,14 +185,14 @@ def _generates(item: Attached) -> bool:
     return declared is not None and (declared.sp is None or declared.sp.certificate_secret_ref is None)
 
 
-def _sp(alive: Sequence[Attached], ground: Ground) -> SpMetadata | None:
-    """Of the one SAML backend: it takes the key pair and the address, not the provider's metadata (C5)."""
-    found = [item for item in alive if item.backend.spec.saml]
+def _sp(first: Sequence[Attached], ground: Ground) -> SpMetadata | None:
+    """Of the one SAML backend that may be served: it takes the key pair and the address, not the provider's metadata (C5)."""
+    found = next((item for item in first if item.backend.spec.saml), None)
     base = base_of(ground.base)
-    if len(found) != 1 or base is None:
+    if found is None or base is None:
         return None
-    backend = found[0].backend
-    pair = saml.pair_of(backend, found[0].materials)
+    backend = found.backend
+    pair = saml.pair_of(backend, found.materials)
     if isinstance(pair, Fault) or backend.spec.saml is None:
         return None
     staged = (ground.next_certificate,) if ground.next_certificate else ()

@@ -12,6 +12,7 @@ from typing import Final
 
 from moorage.core.meta import JsonObject
 from moorage.core.outcome import Waiting
+from moorage.keystone.backend.precedence import precedence
 
 from . import manifests
 from .domains import data_of
@@ -40,7 +41,7 @@ def made(seen: Seen) -> Met | Plan:
 def _rollover(seen: Seen) -> Plan | None:
     """One step of the rollover that an annotation asks for. Doing it again changes nothing."""
     alive = _saml(seen) if seen.wanted.federation.needs_pair else []
-    asked = {(item.backend.metadata.annotations or {}).get(ROLLOVER, "") for item in alive}
+    asked = {(item.backend.metadata.annotations or {}).get(ROLLOVER, "") for item in alive[:1]}
     present, staged = seen.inputs.pair, seen.inputs.staged
     if staged is None:
         return Plan("FederationSecrets", (MakePair(f"{seen.name}{STAGED_SECRET}"),)) if STAGE in asked else None
@@ -84,7 +85,9 @@ def _export(seen: Seen, live: JsonObject | None) -> Plan:
 
 
 def _saml(seen: Seen) -> list[Attached]:
-    return [item for item in seen.inputs.backends if item.backend.spec.saml is not None and not item.terminating]
+    """SAML backends that stay, the one that may be served first."""
+    found = [item for item in seen.inputs.backends if item.backend.spec.saml is not None and not item.terminating]
+    return sorted(found, key=lambda item: precedence(item.backend))
 
 
 def renewed(seen: Seen) -> Inputs:

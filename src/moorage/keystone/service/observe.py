@@ -16,6 +16,7 @@ import aiohttp
 from moorage.core import conditions
 from moorage.core.meta import JsonObject, Key, ResourceType
 from moorage.keystone.backend.observe_materials import materials_of
+from moorage.keystone.backend.precedence import precedence
 from moorage.keystone.backend.render import secret_names
 from moorage.keystone.backend.saml import pair_secret
 from moorage.keystone.backend.types import KIND as BACKEND
@@ -194,12 +195,10 @@ def _measure(seen: Seen) -> None:
 
 def _measure_pair(seen: Seen) -> None:
     """When the certificate of the service provider ends: the consumed one, else ours while a SAML backend uses it."""
-    ends = None
-    for item in seen.inputs.backends:
-        if item.backend.spec.type == "SAML" and not item.terminating:
-            data = item.materials.secrets.get(pair_secret(item.backend)) or {}
-            ends = not_after(data.get(CERTIFICATE, b""))
-    metrics.certificate_ends(seen.key, ends)
+    found = [item for item in seen.inputs.backends if item.backend.spec.type == "SAML" and not item.terminating]
+    first = min(found, key=lambda item: precedence(item.backend), default=None)
+    data = (first.materials.secrets.get(pair_secret(first.backend)) or {}) if first else {}
+    metrics.certificate_ends(seen.key, not_after(data.get(CERTIFICATE, b"")) if first else None)
 
 
 def _seconds(job: JsonObject) -> float | None:
