@@ -6,7 +6,6 @@ Keystone (of an LDAP backend one: the domain by its id) and a login only when no
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -53,8 +52,13 @@ async def observe(world: World, key: Key) -> Seen | None:
         aside=aside_of(world, seen, obj, materials),
         rivals=rivals_of(world, backend, obj, seen.mount),
     )
-    seen, directory = await asyncio.gather(_asked(world, seen), _directory(world, backend, materials))
+    target = await _target(world, backend, materials)
+    probes = memory_of(world).probes
+    if isinstance(target, Target):
+        probes.begin(key, target, world.now)  # it goes on while Keystone is asked
+    seen = await _asked(world, seen)
     metrics.document(key, seen.aside.document, world.now())
+    directory = await probes.look(key, target, world.now) if isinstance(target, Target) else target
     return replace(seen, directory=directory)
 
 
@@ -109,7 +113,7 @@ def _with_identity(world: World, seen: Seen) -> Seen:
         return replace(seen, admin_fault=fault)
     login = Login(internal_url(keystone.name, namespace), keystone.admin_user, SecretText(password))
     counted = partial(metrics.called, seen.backend.key)
-    return replace(seen, identity=Identity(world.http.get("keystone"), login, memory_of(world).tokens, counted))
+    return replace(seen, identity=Identity(world.http.calls, login, memory_of(world).tokens, counted))
 
 
 def _password(data: Data | None, name: str) -> tuple[str, str]:
@@ -175,8 +179,8 @@ async def _domains(seen: Seen, identity: Identity) -> Lookup:
 # --- the directory
 
 
-async def _directory(world: World, backend: KeystoneIdentityBackend, materials: Materials) -> Directory | None:
-    """What the last probe found; a terminating backend is not probed."""
+async def _target(world: World, backend: KeystoneIdentityBackend, materials: Materials) -> Target | Directory | None:
+    """Whom to ask, or what is known without asking; a terminating backend is not probed."""
     ldap = backend.spec.ldap
     if ldap is None or backend.metadata.deletion_timestamp:
         return None
@@ -185,8 +189,7 @@ async def _directory(world: World, backend: KeystoneIdentityBackend, materials: 
         return Directory("Unknown", "ProbeNotPossible", found.message)
     ca = materials.secrets.get(ldap.tls.ca_bundle_secret_ref.name) if ldap.tls else None
     target = target_of(ldap, backend.spec.extra_options or {}, found, (ca or {}).get("ca.crt"))
-    target = replace(await _addressed(world, target), asked=(backend.metadata.annotations or {}).get(PROBE_AT, ""))
-    return await memory_of(world).probes.look(backend.key, target, world.now)
+    return replace(await _addressed(world, target), asked=(backend.metadata.annotations or {}).get(PROBE_AT, ""))
 
 
 async def _addressed(world: World, target: Target) -> Target:

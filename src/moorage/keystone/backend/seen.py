@@ -235,10 +235,20 @@ class Seen:
         """A condition as it stands in the status."""
         return conditions.find(self.stored_conditions, type_)
 
-    @property
+    @cached_property
     def stored_conditions(self) -> tuple[Condition, ...]:
         """The conditions of the status."""
-        return conditions.from_wire(item.model_dump(by_alias=True) for item in self.backend.status.conditions)
+        return tuple(
+            Condition(
+                item.type,
+                item.status,
+                item.reason,
+                item.message,
+                item.observed_generation or 0,
+                item.last_transition_time,
+            )
+            for item in self.backend.status.conditions
+        )
 
     def after(self, **changes: Any) -> Seen:
         """The snapshot with an answer in it."""
