@@ -27,6 +27,8 @@ from .listings import Listing
 from .references import READY
 from .rest import Api, Client, Feature, Group, PocketID, Server, User, Version
 
+_END: Final = "-----END CERTIFICATE-----"
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -125,7 +127,27 @@ def reach(world: World, instance: JsonObject) -> PocketID | NotReachable:
     api_key = data_text(secret, name)
     if not api_key:
         return NotReachable(f"key {name} of Secret {source} is missing, empty or no UTF-8 text; it holds the API key")
-    return PocketID(world.http.calls, Server(facts.url, SecretText(api_key)), metrics.called)
+    certificate, own = _certificate(world, instance), _serves_tls(instance)
+    if own and certificate is None:
+        return NotReachable("the Secret that spec.tls names holds no certificate under tls.crt")
+    server = Server(facts.url, SecretText(api_key), certificate, own)
+    return PocketID(world.http.calls, server, metrics.called)
+
+
+def _serves_tls(instance: JsonObject) -> bool:
+    """Whether a server that we deployed speaks TLS itself."""
+    return instance["spec"].get("external") is None and instance["spec"].get("tls") is not None
+
+
+def _certificate(world: World, instance: JsonObject) -> bytes | None:
+    """The certificate that a server of ours shows: it alone is trusted, by whatever name, since nobody else has its key."""
+    if not _serves_tls(instance):
+        return None
+    named = Key(instance["metadata"]["namespace"], instance["spec"]["tls"]["secretRef"]["name"])
+    secret = world.cache.get(SECRETS, named)
+    text = data_text(secret, "tls.crt") if secret is not None else ""
+    own, end, _ = text.partition(_END)
+    return f"{own}{end}\n".encode() if end else None
 
 
 def lists_of(world: World, url: str) -> Lists:

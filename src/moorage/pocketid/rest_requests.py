@@ -56,11 +56,13 @@ class Server:
     Args:
         url: its address, without `/api`.
         ca: PEM certificates, the only ones trusted then; None: the system's. Certificates are always verified.
+        any_name: `ca` is the server's own certificate, whatever names it is for.
     """
 
     url: str
     api_key: SecretText
     ca: bytes | None = field(default=None, repr=False)
+    any_name: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,8 @@ class Caller:
     def _reached(self, call: Call) -> calls.Server:
         if not _is_address(self.url):
             raise Nonsense(call.request, "the server's address is no http or https URL")
-        return self._http.server(self.url, None if self._server.ca is None else _trusted(self._server.ca))
+        ca = self._server.ca
+        return self._http.server(self.url, None if ca is None else _trusted(ca, self._server.any_name))
 
     def _request(self, call: Call) -> calls.Call:
         """The path goes as it is: encoding it again would change ids."""
@@ -265,14 +268,16 @@ def _sendable(key: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _trusted(ca: bytes) -> ssl.SSLContext:
+def _trusted(ca: bytes, any_name: bool) -> ssl.SSLContext:
     """One context a bundle: connections are kept by context.
 
     Raises:
         Nonsense: the bundle holds no certificate.
     """
     try:
-        return trust(ca)
+        context = trust(ca)
+        context.check_hostname = not any_name
+        return context
     except UnusableRoots:
         raise Nonsense("CA bundle of the Pocket-ID", "it holds no certificate that can be read") from None
 

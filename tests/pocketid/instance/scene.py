@@ -11,6 +11,7 @@ import base64
 import contextlib
 import re
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -246,13 +247,15 @@ def _version(obj: JsonObject | None) -> int:
 
 
 @contextlib.asynccontextmanager
-async def scene(client: Client, folder: Path, namespace: str = "pocket-id") -> AsyncIterator[Scene]:
-    """A namespace on a server that has our CRD, and a pod to be started."""
+async def scene(
+    client: Client, folder: Path, namespace: str = "pocket-id", tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Scene]:
+    """A namespace on a server that has our CRD, and a pod to be started; it speaks TLS when it is given a context."""
     await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     addresses = claim(BLOCKS, folder / "addresses")
     try:
         address, fake = str(addresses.block[1]), Fake()
-        async with serving(fake, PORT, address):
+        async with serving(fake, PORT, address, tls):
             yield Scene(client, fake, address, namespace)
     finally:
         addresses.close()

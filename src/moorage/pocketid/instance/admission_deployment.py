@@ -19,6 +19,7 @@ from moorage.schema.review import Review
 from . import merging
 from .children import selector
 from .environment import OURS
+from .pods import CONTAINER
 from .types import PocketIDInstance, Spec
 from .types_deployment import Persistence
 
@@ -118,8 +119,19 @@ def _templates(instance: PocketIDInstance) -> Iterator[Finding]:
     for key, value in _chosen(spec.pod_template, "metadata", "labels"):
         if key in selector("") and value != selector(instance.metadata.name)[key]:
             yield forbidden(f"spec.podTemplate.metadata.labels[{key}]", "pods are found by this label; leave it out")
+    for name in _set_in_pod(spec.pod_template):
+        yield forbidden("spec.podTemplate.spec.containers", f"{name} is set by the operator; leave it out")
     if list(_chosen(spec.service_template, "spec", "selector")):
         yield forbidden("spec.serviceTemplate.spec.selector", "the Service finds its pod by this; leave it out")
+
+
+def _set_in_pod(template: JsonObject | None) -> Iterator[str]:
+    """Variables that the operator works with, where a template gives our container others."""
+    for key, containers in _chosen(template, "spec"):
+        for item in containers if key == "containers" and isinstance(containers, list) else ():
+            if isinstance(item, dict) and item.get("name") == CONTAINER:
+                given = [one.get("name") for one in item.get("env") or () if isinstance(one, dict)]
+                yield from (str(name) for name in given if name in OURS)
 
 
 def _chosen(template: JsonObject | None, *path: str) -> Iterator[tuple[str, Any]]:
