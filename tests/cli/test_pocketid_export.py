@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -206,7 +207,8 @@ def test_names_are_valid_and_no_two_alike_and_what_cannot_be_said_is_told(server
     assert {name.rpartition("-")[0] for id, name in clients.items() if id in ("wiki", "1e3", "wiki-3")} == {"wiki"}
     assert {name.rpartition("-")[0] for id, name in clients.items() if id in ("kanji", "kana")} == {"client"}
     assert len(set(clients.values())) == len(clients)
-    assert "'1e3'" in done.stdout
+    assert "clientID: '1e3'" in done.stdout
+    assert re.search(r"^ +'n': ", done.stdout, re.MULTILINE), "kubectl reads a bare n as false"
     assert "\u202e" not in done.stdout + done.stderr
     left = [line for line in done.stderr.splitlines() if line.startswith("left out")]
     assert left == [

@@ -23,6 +23,20 @@ FEDERATED = (
     "examples/keystone-saml/README.md",
 )
 """Pages that need providers, in this order: each finds the machine as the one before left it."""
+POCKETID = (
+    "docs/guides/pocketid-adopt.md",
+    "docs/guides/pocketid-client.md",
+    "docs/guides/pocketid-not-ready.md",
+    "docs/guides/pocketid-rotation.md",
+    "docs/guides/pocketid-machine-tokens.md",
+    "examples/pocketid-client/README.md",
+    "examples/pocketid-api/README.md",
+)
+"""Pages that need a Pocket-ID, in this order: the first one begins on an empty machine."""
+PEOPLE = ("docs/guides/pocketid-keystone.md", "examples/pocketid-keystone/README.md")
+"""Pages that need a Pocket-ID and a Keystone behind a gateway."""
+DEPLOYED = ("docs/guides/pocketid-instance.md", "examples/pocketid-deployed/README.md")
+"""Pages that need an image of a Pocket-ID."""
 PROGRAMS = ("moorage", "kubectl", "make", "export", "KEEP=1")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -7,8 +7,10 @@ annotate and delete is done through the API, its other commands are left out, an
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,12 +20,16 @@ from pathlib import Path
 
 import yaml
 from tests.docs.commands import ROOT
-from tests.e2e.cloud import BACKEND, cloud
+from tests.e2e.cloud import cloud
 from tests.e2e.one_machine.machine import Machine
 from tests.real.kubectl import MACHINE
 
+from moorage.cli.server import kind_named, state_of
 from moorage.cli.systems import KINDS
+from moorage.cli.waiting import until
+from moorage.core.meta import JsonObject, Key, ResourceType, key_of
 from moorage.kube import resources
+from moorage.kube.client import Client
 from moorage.kube.errors import NotFound
 
 TYPES = {
@@ -39,7 +45,6 @@ ELSEWHERE = {
     "moorage up --data ./data": "is the machine of these tests",
     "moorage up --data /var/lib/moorage": "is the machine of these tests",
     "moorage run": "runs until it is stopped, on a cluster: tests/e2e/kubernetes",
-    "moorage wait PocketIDOIDCClient my-app -n pocket-id": "needs a Pocket-ID: tests/pocketid/oidcclient",
 }
 """Command -> where it is run instead."""
 
@@ -52,13 +57,25 @@ def copy(folder: Path) -> Path:
     return checkout
 
 
+@dataclass(frozen=True)
+class Lone:
+    """One-machine mode with nothing beside it."""
+
+    data: Path
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.data / "kubeconfig"
+
+
 @dataclass
 class Reader:
-    """What is exported stays; `environment` is what the page takes for granted."""
+    """What is exported stays; `environment` is what the page takes for granted, `places` what its addresses are here."""
 
-    up: Machine
+    up: Machine | Lone
     checkout: Path
     environment: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
     has_kubectl: bool = MACHINE.exists()
     exported: list[str] = field(default_factory=list)
 
@@ -90,23 +107,60 @@ class Reader:
             "/var/lib/moorage": str(self.up.data),
             "$PWD/data": str(self.up.data),
             "/tmp/rendered": str(self.checkout / "rendered"),
+            **self.places,
         }
         for written, real in places.items():
             command = command.replace(written, real)
         return command
 
     async def _stand_in(self, words: list[str]) -> None:
-        """`kubectl apply -f FOLDER`, `kubectl -n NAMESPACE annotate|delete keystoneidentitybackend NAME ...`."""
+        """What kubectl would apply, create, annotate, delete and wait for, and values of Secrets that a page exports; whatever else it would only show."""
         async with cloud(self.up.kubeconfig) as site:
             match words:
-                case ["kubectl", "apply", "-f", folder]:
-                    for file in sorted((self.checkout / folder).glob("*.yaml")):
-                        for document in yaml.safe_load_all(file.read_text()):
-                            await site.client.apply(TYPES[document["kind"]], document)
-                case [*_, "delete", "keystoneidentitybackend", name]:
+                case ["kubectl", "apply", "-f", named]:
+                    for document in _manifests(self.checkout / named):
+                        await site.client.apply(TYPES[document["kind"]], document)
+                case ["kubectl", "create", "namespace", name]:
+                    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+                    await site.client.create(resources.NAMESPACES, body)
+                case ["kubectl", "-n", namespace, "create", "secret", "generic", name, *values]:
+                    meta = {"name": name, "namespace": namespace}
+                    data = {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": self._values(values)}
+                    await site.client.create(resources.SECRETS, data)
+                case [*_, "-n", namespace, "delete", kind, name]:
                     with contextlib.suppress(NotFound):
-                        await site.client.delete(BACKEND, site.key(name))
-                case [*_, "annotate", "keystoneidentitybackend", name, annotation, "--overwrite"]:
+                        await site.client.delete(kind_named(kind).resource, Key(namespace, name))
+                case [*_, "-n", namespace, "annotate", kind, name, annotation, "--overwrite"]:
                     key, _, value = annotation.partition("=")
                     patch = {"metadata": {"annotations": {key: value}}}
-                    await site.client.patch(BACKEND, site.key(name), patch)
+                    await site.client.patch(kind_named(kind).resource, Key(namespace, name), patch)
+                case [*_, "-n", namespace, "wait", "--for=condition=Ready", kinds, "--all", _]:
+                    for kind in kinds.split(","):
+                        resource = kind_named(kind).resource
+                        for item in (await site.client.list(resource, namespace)).items:
+                            await _ready(site.client, resource, key_of(item))
+                case ["export", variable, "-n", namespace, "get", "secret", name, "-o", path, *_]:
+                    held = await site.client.get(resources.SECRETS, Key(namespace, name))
+                    text = base64.b64decode(held["data"][path.removeprefix("jsonpath={.data.").rstrip("}")]).decode()
+                    self.exported.append(f"export {variable.partition('=')[0]}={shlex.quote(text)}")
+
+    def _values(self, words: list[str]) -> dict[str, str]:
+        """What `--from-literal` and `--from-file` give."""
+        found = {}
+        for word in words:
+            option, key, value = word.split("=", 2)
+            found[key] = (self.checkout / value).read_text() if option == "--from-file" else value
+        return found
+
+
+def _manifests(named: Path) -> list[JsonObject]:
+    """The documents of a file, or of a folder's files."""
+    files = [named] if named.is_file() else sorted(named.glob("*.yaml"))
+    return [document for file in files for document in yaml.safe_load_all(file.read_text())]
+
+
+async def _ready(client: Client, resource: ResourceType, key: Key) -> None:
+    async with asyncio.timeout(300):
+        async for obj in until(client, resource, key):
+            if obj is not None and state_of(obj).ready:
+                return

@@ -1,6 +1,6 @@
 """Every command of README, guides and examples is run, in the order of its page, against a live machine with a directory beside it.
 
-Paths and the directory's address are mapped. Pages about providers: test_federated_commands.py. What cannot run at all stands in ELSEWHERE with the place
+Paths and the directory's address are mapped. Pages about providers: test_federated_commands.py, about Pocket-ID: test_pocketid_commands.py. What cannot run at all stands in ELSEWHERE with the place
 where it is run.
 """
 
@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterator
 
 import pytest
-from tests.docs.commands import FEDERATED, PAGES, commands
+from tests.docs.commands import DEPLOYED, FEDERATED, PAGES, PEOPLE, POCKETID, commands
 from tests.docs.reader import ELSEWHERE, Reader, copy
 from tests.e2e import example
 from tests.e2e.cloud import BACKEND, KEYSTONE, cloud, holds
@@ -57,7 +57,9 @@ async def _keystone_alone(reader: Reader) -> None:
         await site.until(KEYSTONE, "keystone", holds("Ready"))
 
 
-@pytest.mark.parametrize("page", sorted({*PAGES} - {*FEDERATED}, key=lambda page: (page != GUIDE, page)))
+@pytest.mark.parametrize(
+    "page", sorted({*PAGES} - {*FEDERATED, *POCKETID, *PEOPLE, *DEPLOYED}, key=lambda page: (page != GUIDE, page))
+)
 async def test_every_command_of_a_page_works(page: str, reader: Reader) -> None:
     """In order, each exits 0."""
     written = [command for command in commands(page) if command not in ELSEWHERE]

@@ -1,7 +1,7 @@
 """An export as text: YAML that every reader of YAML takes for the same, with notes above it.
 
-Enters: an Export. Leaves: lines. Pure. Names come from a server: none of them ends a comment, turns a line around on a terminal, or is read as a
-number.
+Enters: an Export. Leaves: lines. Pure. Names come from a server: none of them ends a comment, turns a line around on a terminal, or is read as
+anything but text.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from moorage.cli.pocketid_export import WORDS, Export
 from moorage.cli.printable import printable
 from moorage.core.meta import JsonObject
 
-_NUMBER: Final = re.compile(r"[-+]?(\d[\d_]*(\.\d*)?([eE][-+]?\d+)?|0[oO][0-7_]+|0[xX][0-9a-fA-F_]+)")
-"""What YAML 1.2 takes for a number and 1.1 for text, or the other way round."""
+_AMBIGUOUS: Final = re.compile(r"[yYnN]|[-+]?(\d[\d_]*(\.\d*)?([eE][-+]?\d+)?|0[oO][0-7_]+|0[xX][0-9a-fA-F_]+)")
+"""Texts that some reader of YAML takes for a number or a truth value: kubectl reads a member `n`, as RSA keys have one, as `false`."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -26,7 +26,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, "'" if _NUMBER.fullmatch(text) else None)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, "'" if _AMBIGUOUS.fullmatch(text) else None)
 
 
 _Dumper.add_representer(str, _represent)
