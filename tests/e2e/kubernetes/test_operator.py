@@ -186,6 +186,8 @@ IDLE = {
 }
 """Verb -> when it is used though nothing here made the operator use it."""
 RARE = {
+    ("apps", "statefulsets", "patch"): "a Pocket-ID that is deployed so: tests/pocketid/instance, as this very role",
+    ("gateway.networking.k8s.io", "httproutes", "patch"): "the same, with a route",
     ("", "events", "patch"): "an event that comes again is counted",
     ("keystone.openstack.c5c3.io", "keystones", "patch"): "finalizers; this kind has none yet",
     (

@@ -59,7 +59,10 @@ class ToFake(AbstractResolver):
 
 @dataclass
 class Scene:
-    """One namespace, one instance, one pod. `encrypted_with`: the key that the pod was first started with."""
+    """One namespace, one instance, one pod.
+
+    `encrypted_with`: the key that the pod was first started with. `operator`: as whom the room acts; None: as the administrator.
+    """
 
     client: Client
     fake: Fake
@@ -69,6 +72,7 @@ class Scene:
     encrypted_with: str = ""
     starts: int = 0
     pods_run: bool = True
+    operator: Client | None = None
     _env: JsonObject = field(default_factory=dict)
 
     @property
@@ -79,7 +83,7 @@ class Scene:
     async def world(self, fence: Fence | None = None) -> AsyncIterator[World]:
         """What a process that just started sees."""
         guard = fence or Fence()
-        async with cached_world(self.client, [ROOM], guard, resolver=ToFake(self.address)) as world:
+        async with cached_world(self.operator or self.client, [ROOM], guard, resolver=ToFake(self.address)) as world:
             yield world
 
     async def drive(self, fence: Fence | None = None) -> Outcome:

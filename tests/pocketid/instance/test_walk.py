@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from moorage.core.meta import Key
 from moorage.core.outcome import Done, Failed, Stalled, Waiting
 from moorage.kube.client import PatchType
-from moorage.kube.resources import DEPLOYMENTS, PVCS, SECRETS, SERVICES
-from moorage.pocketid.instance.types import KEY_HASH, SETTINGS_HASH
+from moorage.kube.resources import DEPLOYMENTS, NAMESPACES, PODS, PVCS, SECRETS, SERVICES
+from moorage.pocketid.instance.types import KEY_HASH, KIND, SETTINGS_HASH
 
 from .scene import KEY, NAME, Scene
 
@@ -293,3 +294,44 @@ async def test_a_server_that_refuses_the_key_is_told(here: Scene) -> None:
     here.fake.api_key = "another-key-of-sixteen-letters"
     await here.drive()
     assert (await here.ready())[0] == "False/APIClientError"
+
+
+@pytest.mark.case("P2")
+async def test_a_pod_that_does_not_run_tells_why_and_no_secret(here: Scene) -> None:
+    """Its last words stand in the condition, the password in them does not."""
+    here.pods_run = False
+    await here.make(databaseUrl={"value": "postgres://id:hunter2-hunter2@db/id"})
+    await here.drive()
+    words = "cannot connect to postgres://id:hunter2-hunter2@db/id: refused"
+    ended = {"terminated": {"exitCode": 1, "reason": "Error", "message": f"starting\n{words}\n"}}
+    state = {"name": "pocket-id", "image": "x", "imageID": "", "ready": False, "restartCount": 3, "lastState": ended}
+    labels = {"app.kubernetes.io/name": "pocket-id", "app.kubernetes.io/instance": NAME}
+    meta = {"name": "pod", "namespace": here.namespace, "labels": labels}
+    spec = {"containers": [{"name": "pocket-id", "image": "x"}]}
+    await here.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+    status = {"phase": "Running", "containerStatuses": [{**state, "state": {}}]}
+    await here.client.patch(PODS, Key(here.namespace, "pod"), {"status": status}, subresource="status")
+    await here.drive()
+    said, message = await here.ready()
+    assert said == "False/Progressing"
+    assert "cannot connect to ***: refused" in message
+    assert "hunter2" not in str([await here.status(), here.told])
+
+
+async def test_a_namespace_that_ends_gets_nothing_new_and_ends(here: Scene) -> None:
+    """The instance is held by somebody's finalizer; what was deployed goes, and nothing is made again."""
+    await here.make()
+    await here.drive()
+    hold = {"metadata": {"finalizers": ["example.org/hold"]}}
+    await here.client.patch(KIND.resource, here.key, hold)
+    await here.client.delete(NAMESPACES, Key("", here.namespace))
+    async with asyncio.timeout(60):
+        while (await here.names())["Deployment"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    assert isinstance(await here.drive(), Done)
+    assert (await here.names())["Deployment"] == []
+    assert await here.ready() == (
+        "False/Deleting",
+        "what was deployed is deleted; the volume and the encryption key stay in the namespace for an instance of the same name",
+    )
+    await here.client.patch(KIND.resource, here.key, {"metadata": {"finalizers": None}})

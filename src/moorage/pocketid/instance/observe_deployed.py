@@ -30,6 +30,9 @@ KINDS: Final = {rt.kind: rt for rt in (SECRETS, PVCS, SERVICES, DEPLOYMENTS, STA
 """The kinds of children."""
 WATCHED: Final = (SECRETS, PVCS, SERVICES, DEPLOYMENTS)
 
+_TELLING: Final = 4
+"""Characters below which a value is no secret, and blotting it out would make any sentence unreadable."""
+
 
 async def children(world: World, instance: PocketIDInstance) -> Deployed:
     """All that is there now."""
@@ -93,4 +96,5 @@ def _hidden(world: World, instance: PocketIDInstance) -> Iterator[str]:
     for name in {*made(instance), *brought(instance)}:
         secret = world.cache.get(SECRETS, Key(instance.metadata.namespace, name))
         if secret is not None:
-            yield from (data_text(secret, key) for key in secret.get("data") or ())
+            found = [data_text(secret, key) for key in secret.get("data") or ()]
+            yield from (text for text in found if len(text) >= _TELLING)

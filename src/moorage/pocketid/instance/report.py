@@ -70,7 +70,7 @@ def _deployed(seen: Seen, here: Deployed, outcome: Outcome, status: JsonObject) 
 
 def _left(seen: Seen) -> str:
     keeps = seen.instance.spec.deletion_policy == "Retain"
-    return "; the volume and the encryption key stay for an instance of the same name" if keeps else ""
+    return "; the volume and the encryption key stay in the namespace for an instance of the same name" if keeps else ""
 
 
 def _children(seen: Seen, here: Deployed) -> JsonObject:
