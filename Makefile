@@ -19,7 +19,7 @@ test: .venv/.ready debian  ## the whole suite on real parts from Python and Debi
 conformance: .venv/.ready debian  ## the same semantics on a real kube-apiserver (built once, cached)
 	@$(PY) tools/conformance.py
 	@$(PY) tools/keycloak.py
-	@$(PY) -m pytest -n $(JOBS) --dist loadfile -m conformance tests/conformance tests/e2e/federation tests/e2e/kubernetes tests/keystone tests/real tests/schema
+	@$(PY) -m pytest -n $(JOBS) --dist loadfile -m conformance tests/conformance tests/e2e/federation tests/e2e/kubernetes tests/keystone tests/pocketid tests/real tests/schema
 
 check: .venv/.ready  ## format, lint, types, import contract, generated files, docs
 	@.venv/bin/ruff format --check --quiet . && echo "format: ok"
