@@ -1,4 +1,4 @@
-"""The embedded, Kubernetes-compatible API server. The outside speaks HTTP to it; only `Server` is imported."""
+"""The embedded, Kubernetes-compatible API server. The outside speaks HTTP to it; `Server` is imported, and the pure strategic merge for templates."""
 
 from __future__ import annotations
 

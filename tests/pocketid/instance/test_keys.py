@@ -155,3 +155,17 @@ async def test_a_policy_that_changes_its_mind_keeps_the_data(here: Scene) -> Non
     await here.drive()
     await here.delete()
     assert await here.names() == {"Secret": [HELD], "PersistentVolumeClaim": [DATA], "Service": [], "Deployment": []}
+
+
+async def test_a_person_who_encrypted_the_data_anew_gives_the_new_key_and_deletes_the_held_one(here: Scene) -> None:
+    """The documented way: the pod restarts once, with the new key."""
+    await here.make()
+    await here.drive()
+    await here.edit(encryptionKey={"value": "the-key-after-the-change"})
+    await here.drive()
+    assert (await here.ready())[0] == "False/EncryptionKeyChanged"
+    here.encrypted_with = ""
+    await here.client.delete(SECRETS, Key(here.namespace, HELD))
+    assert isinstance(await here.drive(), Done)
+    assert (here.encrypted_with, here.starts) == ("the-key-after-the-change", 2)
+    assert await here.writes() == 0
