@@ -27,6 +27,7 @@ from .seen_federation import (
     DeleteProtocol,
     DeleteProvider,
     GrantRoles,
+    LeaveMapping,
     ObjectPlan,
     Objects,
     OpenProvider,
@@ -56,6 +57,9 @@ async def perform(seen: Seen, identity: Identity, plan: ObjectPlan) -> Seen:
             return await _protocol(seen, identity, plan)
         case DeleteProtocol() | DeleteMapping() | DeleteProvider():
             return await _delete(seen, identity, plan)
+        case LeaveMapping(id, user):
+            told = Event("Warning", "MappingRetained", f"mapping {id} stays in Keystone: {user} uses it")
+            return _seen(seen, _objects(seen).without_mapping(id), told)
         case CreateGroups():
             return await _groups(seen, identity, plan)
         case GrantRoles():

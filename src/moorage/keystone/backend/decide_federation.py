@@ -25,12 +25,13 @@ from .seen_federation import (
     DeleteMapping,
     DeleteProtocol,
     DeleteProvider,
+    LeaveMapping,
     MappingPlan,
     OpenProvider,
     UpdateProtocol,
     UpdateProvider,
 )
-from .wanted import Wanted, applied_of, mapping_of, marker, placeholder, recorded_provider
+from .wanted import Wanted, adopts_objects, applied_of, mapping_of, marker, placeholder, recorded_provider
 
 # --- closing
 
@@ -173,7 +174,8 @@ def earlier_objects_are_deleted(seen: Seen) -> Answer:
     wanted = pair[0]
     record = recorded_provider(seen.backend, wanted.provider)
     for item in pair[1].protocols.get(wanted.provider, ()):
-        ours = item.mapping_id == wanted.mapping or (record is not None and item.id in record.protocols)
+        made = item.mapping_id == wanted.mapping and not adopts_objects(seen.backend)
+        ours = made or (record is not None and item.id in record.protocols)
         if ours and item.id != wanted.protocol:
             return DeleteProtocol(wanted.provider, item.id)
     return next((plan for provider in _earlier_names(seen) if (plan := teardown(seen, provider))), None)
@@ -186,8 +188,11 @@ def _earlier_names(seen: Seen) -> Iterator[str]:
     return (name for name in dict.fromkeys(names) if wanted is None or name != wanted.provider)
 
 
-def teardown(seen: Seen, provider: str) -> DeleteProtocol | DeleteMapping | DeleteProvider | None:
-    """The next deletion of a closed identity provider: its protocols, its mapping, itself. None: nothing of ours is left."""
+def teardown(seen: Seen, provider: str) -> DeleteProtocol | DeleteMapping | LeaveMapping | DeleteProvider | None:
+    """The next deletion of a closed identity provider: its protocols, its mapping, itself. None: nothing of ours is left.
+
+    A mapping to which somebody else's protocol refers stays: without it, or with other rules, that one's people would be locked out.
+    """
     objects, record = seen.objects, recorded_provider(seen.backend, provider)
     if objects is None:
         return None
@@ -197,7 +202,8 @@ def teardown(seen: Seen, provider: str) -> DeleteProtocol | DeleteMapping | Dele
         return DeleteProtocol(provider, objects.protocols[provider][0].id)
     mapping = record.mapping if record else mapping_of(provider)
     if mapping in objects.mappings and owns_mapping(seen, provider, mapping):
-        return DeleteMapping(mapping)
+        user = objects.users.get(mapping)
+        return LeaveMapping(mapping, user) if user else DeleteMapping(mapping)
     return DeleteProvider(provider) if ours else None
 
 

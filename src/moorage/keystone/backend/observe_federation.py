@@ -16,11 +16,12 @@ from moorage.keystone.identity import Identity
 from moorage.keystone.identity_access import Grant
 from moorage.keystone.identity_federation import IdentityProvider, Protocol
 
+from .owned import foreign_users
 from .recent import Names, fewest
 from .seen import Seen
 from .seen_federation import Objects, ids
 from .types import FEDERATION_OBJECTS_READY
-from .wanted import Share, Wanted, applied_of, recorded_group
+from .wanted import Share, Wanted, adopts_objects, applied_of, recorded_group, same_rules
 
 
 async def look(seen: Seen, identity: Identity, names: Names, now: datetime) -> Objects:
@@ -34,7 +35,7 @@ async def look(seen: Seen, identity: Identity, names: Names, now: datetime) -> O
         return Objects()
     providers, mappings = await asyncio.gather(_providers(seen, wanted, identity), _mappings(seen, wanted, identity))
     protocols = await _protocols(providers, identity)
-    found = Objects(providers, protocols, mappings)
+    found = Objects(providers, protocols, mappings, users=await _users(seen, wanted, mappings, identity))
     if seen.terminating:
         return found
     groups = await _groups(seen, wanted, identity)
@@ -65,6 +66,28 @@ async def _protocols(providers: Iterable[str], identity: Identity) -> Mapping[st
     names = list(providers)
     found = await asyncio.gather(*(identity.federation.protocols(name) for name in names))
     return dict(zip(names, found, strict=True))
+
+
+async def _users(
+    seen: Seen, wanted: Wanted, mappings: Mapping[str, list[JsonObject]], identity: Identity
+) -> Mapping[str, str]:
+    """Who else's protocol refers to mappings that may be rewritten or deleted. Keystone lists protocols by identity provider only, so all of
+    these are asked, and only when there is such a mapping."""
+    names = [id for id in mappings if _is_at_stake(seen, wanted, id, mappings[id])]
+    if not names:
+        return {}
+    everyone = await _protocols([item.id for item in await identity.federation.providers()], identity)
+    found = {id: foreign_users(seen, id, everyone) for id in names}
+    return {id: user for id, user in found.items() if user}
+
+
+def _is_at_stake(seen: Seen, wanted: Wanted, id: str, rules: list[JsonObject]) -> bool:
+    """A mapping of an earlier name goes; the wanted one goes with its backend, and is rewritten when a person lets us take it over."""
+    if id != wanted.mapping:
+        return True
+    if seen.terminating:
+        return not seen.mount.carries
+    return adopts_objects(seen.backend) and not same_rules(rules, wanted.rules)
 
 
 async def _groups(seen: Seen, wanted: Wanted, identity: Identity) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ protocol are ours with it. Source: spec/keystone.md 7 (S4, S5); decisions, Keyst
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from moorage.keystone.identity_federation import IdentityProvider, Protocol
@@ -32,7 +32,14 @@ def is_owned(seen: Seen, provider: IdentityProvider) -> bool:
         return True
     if provider.domain_id != seen.domain_id:
         return False
-    return recorded_provider(seen.backend, provider.id) is not None or adopts_objects(seen.backend)
+    return recorded_provider(seen.backend, provider.id) is not None or _adopts(seen)
+
+
+def _adopts(seen: Seen) -> bool:
+    """Whether this backend may take over what it did not create: nothing, while its mapping cannot be had."""
+    wanted, objects = seen.wanted_objects, seen.objects
+    contested = wanted is not None and objects is not None and wanted.mapping in objects.users
+    return adopts_objects(seen.backend) and not contested
 
 
 def owned_providers(seen: Seen) -> Iterator[IdentityProvider]:
@@ -55,6 +62,11 @@ def foreign(seen: Seen) -> str:
     if (pair := both(seen)) is None:
         return ""
     wanted, objects = pair
+    if user := objects.users.get(wanted.mapping):
+        return (
+            f"mapping {wanted.mapping} has other rules, and {user} uses it, which is not of this backend: give that protocol a mapping of its own,"
+            " declare the same rules here, or set another identityProviderName"
+        )
     provider = objects.providers.get(wanted.provider)
     if provider is not None and not is_owned(seen, provider):
         if provider.domain_id != seen.domain_id:
@@ -77,6 +89,23 @@ def _owns_protocol(seen: Seen, wanted: Wanted, protocol: Protocol) -> bool:
     record = recorded_provider(seen.backend, wanted.provider)
     known = record is not None and protocol.id in record.protocols
     return protocol.mapping_id == wanted.mapping or known or adopts_objects(seen.backend)
+
+
+def foreign_users(seen: Seen, mapping: str, protocols: Mapping[str, Iterable[Protocol]]) -> str:
+    """A protocol, not of this backend, that refers to a mapping, in words; "" when there is none.
+
+    While a person lets this backend adopt, what of its identity provider is not recorded was there before, and is somebody's, too; it goes with
+    the identity provider, though.
+    """
+    wanted, adopts = seen.wanted_objects, adopts_objects(seen.backend)
+    for provider, found in protocols.items():
+        record = recorded_provider(seen.backend, provider)
+        ours = record is not None or (wanted is not None and provider == wanted.provider)
+        known = {*(record.protocols if record else ()), *([wanted.protocol] if wanted else [])}
+        for item in found:
+            if item.mapping_id == mapping and not (ours and (item.id in known or not adopts or seen.terminating)):
+                return f"protocol {item.id} of identity provider {provider}"
+    return ""
 
 
 def is_open(seen: Seen) -> bool:

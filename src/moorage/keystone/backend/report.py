@@ -77,6 +77,7 @@ EVENTS: Final = (
     "MappingCreated", "MappingUpdated", "ProtocolCreated", "ProtocolUpdated", "FederationGroupCreated", "FederationGroupReleased",
     "RolesGranted", "RoleRevoked", "FederationObjectsDeleted", "FederationTeardownFailed", "NoMappingRules", "RoleOrProjectNotFound",
     "ForeignFederationObject", "RemoteIDTaken", "MappingCaution", "RefusedByKeystone", "TooManySteps", "IdentityBackendSkipped",
+    "MappingRetained",
 )  # fmt: skip
 """Every event reason, for the reference."""
 _TELLING: Final = frozenset(

@@ -33,6 +33,7 @@ class Objects:
         missing: roles, projects and domains that do not exist, a few words each.
         revoked: recorded grants that are known to be gone.
         taken_by: the identity provider that holds our remote id; "" when nobody does.
+        users: of mappings that are about to be rewritten or deleted, who else's protocol refers to them, in words.
     """
 
     providers: Mapping[str, IdentityProvider] = field(default_factory=dict)
@@ -44,6 +45,7 @@ class Objects:
     missing: tuple[str, ...] = ()
     revoked: frozenset[Grant] = frozenset()
     taken_by: str = ""
+    users: Mapping[str, str] = field(default_factory=dict)
 
     def after(self, **changes: Any) -> Objects:
         """These objects with an answer in them."""
@@ -159,6 +161,14 @@ class DeleteMapping:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaveMapping:
+    """Let go of a mapping that a protocol of somebody else refers to; `user` says whose. Nothing is written."""
+
+    id: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
 class CreateProtocol:
     """Create a protocol."""
 
@@ -213,6 +223,7 @@ ObjectPlan: TypeAlias = (
     | OpenProvider
     | DeleteProvider
     | DeleteMapping
+    | LeaveMapping
     | CreateProtocol
     | UpdateProtocol
     | DeleteProtocol
