@@ -122,6 +122,9 @@ TYPED = Structural.compile(
         ("self.s.matches('[')", "1:16: invalid matches argument"),
         ("self.t > 1", "1:8: found no matching overload for '_>_' applied to '(timestamp, int)'"),
         ("self.n.foo", "1:7: type 'int' does not support field selection"),
+        ("has(self.`n`)", "1:10: unsupported syntax: '`'"),
+        ("self.?`n`.hasValue()", "1:7: unsupported syntax: '`'"),
+        ("self.l.all(namespace, true)", "1:12: argument must be a simple name"),
         ("unknown(1)", "1:8: undeclared reference to 'unknown' (in container '')"),
     ],
 )
@@ -141,6 +144,19 @@ def test_a_wrong_rule_is_found_when_its_crd_is_created(expression: str, complain
 )  # fmt: skip
 def test_a_right_rule_passes_the_check(expression: str) -> None:
     assert check_source(TYPED, expression) == "bool"
+
+
+@pytest.mark.parametrize("rule", ["has(self.namespace)", "self.__namespace__ == 'x'", "self.?namespace.hasValue()"])
+def test_a_field_with_a_reserved_name_has_two_spellings(rule: str) -> None:
+    """As in kube-apiserver 1.36.3, whose own validation was asked; names with other escapes have one."""
+    fields = {"namespace": {"type": "string"}, "a__b": {"type": "integer"}}
+    schema = {"type": "object", "properties": fields, "x-kubernetes-validations": [{"rule": rule}]}
+    compiled = Structural.compile(schema)
+    assert check_source(compiled.root, rule) == "bool"
+    assert compiled.validate_rules({"namespace": "x"}).errors == ()
+    assert compiled.validate_rules({}).errors != ()
+    with pytest.raises(CelError, match="undefined field 'a__b'"):
+        check_source(compiled.root, "self.a__b > 0")
 
 
 @given(st.text(max_size=30))

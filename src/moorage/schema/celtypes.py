@@ -14,7 +14,7 @@ from typing import Final
 from .cel import CelError, Program
 from .celformat import with_formats
 from .celtree import Call, Expr, Ident, Loop, Other, Select, read_tree
-from .celview import RUNTIME, escape
+from .celview import RUNTIME, spellings
 from .formats import is_date_time, is_duration
 from .gopattern import is_pattern
 from .node import Node
@@ -23,6 +23,8 @@ _CHECKING: Final = {"string": "string", "boolean": "bool", "integer": "int", "nu
 _TEXT: Final = Node(type="string")
 _META: Final = Node(type="object", properties={"name": _TEXT, "generateName": _TEXT})
 _WORD: Final = re.compile(r"\s*\.\s*\??\s*(?:`[^`]*`|[A-Za-z_][A-Za-z0-9_]*)")
+_QUOTES: Final = re.compile(r"""\"{3}.*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`""", re.DOTALL)
+"""Literals, and the quote around names that the engine knows and Kubernetes does not."""
 _VARIABLES: Final = ("self", "oldSelf")
 _NUMBERS: Final = re.compile(
     r"found no matching overload for '_(?:<|>|<=|>=)_' applied to '\((?:int|double|uint), (?:int|double|uint)\)'"
@@ -33,6 +35,7 @@ _TYPE_NAMES: Final = (
     ("null_type", "null"),
 )  # fmt: skip
 _SELECT: Final = re.compile(r"expression of type '(.+)' cannot be the operand of a select operation")
+_SIMPLE: Final = re.compile(r"\w+\(\) variable name must be a simple identifier")
 _PLACE: Final = re.compile(r"<input>:(\d+):(\d+)")
 
 _SCALARS: Final = {"string": "string", "integer": "int", "number": "double", "boolean": "bool"}
@@ -78,6 +81,8 @@ def check_source(node: Node, source: str, *, resource: bool = False, optional_ol
     source = with_formats(source)
     walk = _Walk(source, checking=True)
     _walk_source(node, walk, resource=resource, optional_old=optional_old)
+    if quote := next((found for found in _QUOTES.finditer(source) if found[0] == "`"), None):
+        raise CelError(_pointed(source, quote.start(), "unsupported syntax: '`'"))
     if walk.complaints:
         raise CelError("\n".join(walk.complaints))
     typed = _inserted(source, walk.inserts)
@@ -137,7 +142,7 @@ def _field(operand: _Known, name: str, at: int, walk: _Walk) -> _Known:
     if node.additional is not None and not node.properties:
         return _Known(node.additional, operand.optional)
     for key, child in node.properties.items():
-        if escape(key) == name or key == name:
+        if name in spellings(key):
             return _Known(child, operand.optional)
     walk.complaints.append(_pointed(walk.source, at, f"undefined field '{name}'"))
     return _NOTHING
@@ -302,6 +307,7 @@ def _worded(text: str, before: str) -> str:
     """The complaint as kube-apiserver's engine words it; methods are shown as `target.(arguments)`."""
     for engine, shown in _TYPE_NAMES:
         text = text.replace(engine, shown)
+    text = _SIMPLE.sub("argument must be a simple name", text)
     if found := _SELECT.fullmatch(text):
         return f"type '{found[1]}' does not support field selection"
     found = _CALL.fullmatch(text)

@@ -13,31 +13,10 @@ from typing import Any, Final
 from .listtypes import has_lists, key_of
 from .node import Node
 
-_RESERVED: Final = frozenset(
-    [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ]
-)
+_RESERVED: Final = frozenset([
+    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function",
+    "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
+])  # fmt: skip
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARTS: Final = {".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _META: Final = ("name", "generateName")
@@ -53,6 +32,16 @@ def escape(name: str) -> str | None:
     text = name.replace("__", "__underscores__")
     text = "".join(_PARTS.get(char, char) for char in text)
     return text if _NAME.fullmatch(text) else None
+
+
+def spellings(name: str) -> tuple[str, ...]:
+    """All ways in which a rule may write a property name. Reserved words that CEL takes after a dot stand for themselves, too:
+    kube-apiserver 1.36.3 knows `self.namespace` beside `self.__namespace__`.
+    """
+    escaped = escape(name)
+    if escaped is None:
+        return ()
+    return (escaped, name) if name in _RESERVED else (escaped,)
 
 
 def is_plain(node: Node, seen: frozenset[int] = frozenset()) -> bool:
@@ -104,8 +93,7 @@ def _object_view(node: Node, value: dict[str, Any], resource: bool) -> dict[str,
             continue
         child = node.properties.get(key)
         if child is not None:
-            if (name := escape(key)) is not None:
-                made[name] = view(child, item)
+            made |= dict.fromkeys(spellings(key), view(child, item))
         elif node.additional is not None:
             made[key] = view(node.additional, item)
         elif resource and key in ("apiVersion", "kind"):
