@@ -283,7 +283,11 @@ class Federated:
                 continue
             scope = request.query.get(f"scope.{item[0][:-1]}.id")
             other = request.query.get("scope.domain.id", request.query.get("scope.project.id"))
-            if other is not None and scope != item[1]:
+            if "include_subtree" in request.query and item[0] == "projects":
+                below = self.projects[item[1]]["domain_id"] == other or item[1] == other
+            else:
+                below = other is None or scope == item[1]
+            if not below:
                 continue
             found.append(
                 {

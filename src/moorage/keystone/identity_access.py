@@ -81,6 +81,11 @@ class Access:
         """What groups are granted on a scope."""
         return await self._grants({f"scope.{scope.kind}.id": scope.id})
 
+    async def grants_below(self, domain: str) -> frozenset[Grant]:
+        """What groups are granted on all projects of a domain. Keystone keeps a domain as the root of its projects; what is granted on the
+        domain itself is not among the answer."""
+        return await self._grants({"scope.project.id": domain, "include_subtree": "true"})
+
     async def _grants(self, query: dict[str, str]) -> frozenset[Grant]:
         found = await self._caller.pages("/role_assignments", "role_assignments", query)
         return frozenset(grant for grant in map(_grant, found) if grant)

@@ -176,6 +176,52 @@ async def test_a_steady_pass_asks_at_most_eight_times_and_writes_nothing(here: S
         assert sum(n for (method, _), n in here.client.calls.items() if method != "WATCH") == 0
 
 
+def five_places(here: Scene, domains: int) -> list[JsonObject]:
+    """Five groups, one role assignment each: on the own domain, and on four projects of so many domains, the own one first."""
+    groups: list[JsonObject] = [{"name": "g0", "roleAssignments": [{"role": "member", "domain": True}]}]
+    for n in range(4):
+        home = "corp" if n % domains == 0 else f"d{n % domains}"
+        if home != "corp" and home not in {item["name"] for item in here.stub.domains.values()}:
+            here.stub.add(home)
+        groups.append(
+            {
+                "name": f"g{n + 1}",
+                "roleAssignments": [{"role": "member", "project": {"name": f"p{n}", "domainName": home}}],
+            }
+        )
+    return groups
+
+
+@pytest.mark.case("P1", "K1")
+@pytest.mark.parametrize("domains", [1, 2])
+async def test_five_scopes_are_seen_with_eight_requests(here: Scene, domains: int) -> None:
+    """The projects of one domain are one list, and so is the domain itself: as many groups and scopes ask for more."""
+    groups = five_places(here, domains)
+    await here.oidc(groups=groups)
+    await settle(here)
+    own = next(item["id"] for item in here.stub.domains.values() if item["name"] == "corp")
+    homes = {"corp": own, **{item["name"]: item["id"] for item in here.stub.domains.values()}}
+    for n in range(4):
+        here.stub.federated.project(f"p{n}", homes["corp" if n % domains == 0 else f"d{n % domains}"])
+    await settle(here)
+    await rolled(here)
+    assert conditions(await here.stored())["Ready"] == "True/AllReady"
+    assert len(here.stub.federated.grants) == 5
+    async with here.world() as world:
+        walk = Walk(ROOM, world)
+        await walk(KEY)
+        _forget_look(world)
+        here.stub.requests.clear()
+        assert await walk(KEY) == Done()
+        assert here.stub.count()["GET"] <= 8
+        assert here.stub.writes() == []
+        lost = next(item for item in here.stub.federated.grants if item[0] == "projects")
+        here.stub.federated.grants.remove(lost)
+        _forget_look(world)
+        await walk(KEY)
+        assert lost in here.stub.federated.grants
+
+
 def _forget_look(world: Any) -> None:
     from moorage.keystone.backend.memory import memory_of
 

@@ -208,6 +208,36 @@ async def test_assignments_are_listed_by_group_and_by_scope(identity: Identity) 
     assert await identity.access.grants_of(eng) == {on_project}
 
 
+@pytest.mark.case("S4")
+async def test_assignments_on_all_projects_of_a_domain_are_one_list(identity: Identity) -> None:
+    """At any depth; neither those on the domain itself, nor those of another domain."""
+    here, there = await domain(identity), await domain(identity)
+    role = (await identity.call("POST", "/roles", body={"role": {"name": f"r{new()}"}}))["role"]["id"]
+    top, below, other = [
+        (await identity.call("POST", "/projects", body={"project": {"name": name, "domain_id": home}}))["project"]["id"]
+        for name, home in (("top", here), ("p", here), ("other", there))
+    ]
+    deep: dict[str, Any] = {"name": "deep", "domain_id": here, "parent_id": below}
+    nested = (await identity.call("POST", "/projects", body={"project": deep}))["project"]["id"]
+    eng = await identity.access.create_group(here, "eng", None)
+    grants = [Grant(eng, role, Scope("project", id)) for id in (top, below, nested)]
+    for grant in (*grants, Grant(eng, role, Scope("domain", here)), Grant(eng, role, Scope("project", other))):
+        await identity.access.grant(grant)
+    assert await identity.access.grants_below(here) == set(grants)
+    assert await identity.access.grants_below(there) == {Grant(eng, role, Scope("project", other))}
+    assert await identity.access.grants_below(await domain(identity)) == frozenset()
+
+
+@pytest.mark.case("S5")
+async def test_keystone_deletes_a_mapping_that_a_protocol_uses(identity: Identity) -> None:
+    """Without a word, so that it is ours to look who uses it: the protocol stays and refers to nothing."""
+    made, mapping = await provider(identity), f"m{new()}"
+    await identity.federation.create_mapping(mapping, RULES)
+    await identity.federation.create_protocol(made.id, Protocol("openid", mapping, "HTTP_OIDC_ISS"))
+    await identity.federation.delete_mapping(mapping)
+    assert await identity.federation.protocols(made.id) == (Protocol("openid", mapping, "HTTP_OIDC_ISS"),)
+
+
 async def test_assignments_go_with_role_and_group(identity: Identity) -> None:
     """What is deleted grants nothing any more; nobody's assignments are none; what does not exist cannot be granted."""
     here = await domain(identity)

@@ -1,7 +1,8 @@
 """Reads a federated backend's objects from Keystone; writes nothing.
 
 Enters: a snapshot with a client and the domain that was found. Leaves: Objects. A steady look costs one request each for identity provider,
-protocols, mapping and groups, and one for each group or each scope with role assignments, whichever are fewer. Source: spec/keystone.md 4.2.
+protocols, mapping and groups, and one for each group, or for each scope with role assignments (the projects of one domain are one), whichever
+are fewer. Source: spec/keystone.md 4.2.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from moorage.keystone.identity_access import Grant
 from moorage.keystone.identity_federation import IdentityProvider, Protocol
 
 from .owned import foreign_users
-from .recent import Names, fewest
+from .recent import Names, Questions, fewest
 from .seen import Seen
-from .seen_federation import Objects, ids
+from .seen_federation import Objects
 from .types import FEDERATION_OBJECTS_READY
 from .wanted import Share, Wanted, adopts_objects, applied_of, recorded_group, same_rules
 
@@ -45,7 +46,7 @@ async def look(seen: Seen, identity: Identity, names: Names, now: datetime) -> O
         groups=groups,
         resolved=resolved,
         missing=missing,
-        grants=await _grants(resolved, identity),
+        grants=await _grants(fewest(resolved, names.domains(seen, wanted, now)), identity),
         taken_by=await _holder(seen, wanted, identity),
     )
 
@@ -112,11 +113,10 @@ def _in_other_case(seen: Seen, name: str, found: Mapping[str, str]) -> str:
     return record.id if record is not None and record.id and record.id in same else ""
 
 
-async def _grants(resolved: Mapping[Share, Grant], identity: Identity) -> frozenset[Grant]:
-    groups, scopes = fewest(ids(resolved.values()))
-    asked = [identity.access.grants_of(group) for group in groups] + [
-        identity.access.grants_on(item) for item in scopes
-    ]
+async def _grants(questions: Questions, identity: Identity) -> frozenset[Grant]:
+    asked = [identity.access.grants_of(group) for group in questions.groups]
+    asked += [identity.access.grants_on(scope) for scope in questions.scopes]
+    asked += [identity.access.grants_below(domain) for domain in questions.domains]
     return frozenset().union(*await asyncio.gather(*asked))
 
 

@@ -6,7 +6,7 @@ must not ask the same things again. Nothing here is needed after a restart. A fa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -109,6 +109,13 @@ class Names:
                 found[share] = Grant("", roles[share.role], scope)
         return found, tuple(missing)
 
+    def domains(self, seen: Seen, wanted: Wanted, now: datetime) -> Mapping[str, str]:
+        """Ids of the domains of declared projects by name, as far as they are known."""
+        kept = self._recall(seen.identity.url, "domains", now) if seen.identity else {}
+        names = {share.project.domain for share in wanted.shares if share.project}
+        own = {seen.domain_name: seen.domain_id}
+        return {name: id for name in names if (id := own.get(name) or kept.get(name, ""))}
+
     def forget(self, url: str) -> None:
         """Something was refused: an id may be of yesterday."""
         for key in [item for item in self._kept if item[0] == url]:
@@ -168,9 +175,31 @@ class Names:
         return ids
 
 
-def fewest(grants: Iterable[Grant]) -> tuple[tuple[str, ...], tuple[Scope, ...]]:
-    """By which questions all of these assignments are seen: groups, or scopes, whichever are fewer."""
-    found = list(grants)
-    groups = tuple(dict.fromkeys(grant.group for grant in found))
-    scopes = tuple(dict.fromkeys(grant.scope for grant in found))
-    return (groups, ()) if len(groups) <= len(scopes) else ((), scopes)
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """By which lists of Keystone all of some assignments are seen: of groups, on scopes, on all projects of domains (by id)."""
+
+    groups: tuple[str, ...] = ()
+    scopes: tuple[Scope, ...] = ()
+    domains: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.groups) + len(self.scopes) + len(self.domains)
+
+
+def fewest(resolved: Mapping[Share, Grant], domains: Mapping[str, str]) -> Questions:
+    """The fewest questions for the assignments whose group exists: by group, or by scope, the projects of one domain together.
+
+    Args:
+        domains: ids of the domains of declared projects, by name; the projects of one that is not there are asked one by one.
+    """
+    found = {share: grant for share, grant in resolved.items() if grant.group}
+    by_group = Questions(groups=tuple(dict.fromkeys(grant.group for grant in found.values())))
+    homes: dict[str, dict[Scope, None]] = {}
+    for share, grant in found.items():
+        home = domains.get(share.project.domain, "") if share.project else ""
+        homes.setdefault(home, {})[grant.scope] = None
+    alone = [scope for home, scopes in homes.items() if not home or len(scopes) == 1 for scope in scopes]
+    together = [home for home, scopes in homes.items() if home and len(scopes) > 1]
+    by_scope = Questions(scopes=tuple(alone), domains=tuple(together))
+    return by_group if len(by_group) <= len(by_scope) else by_scope
