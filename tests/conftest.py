@@ -1,4 +1,4 @@
-"""Options of the whole suite: `--update-cases` writes the `want/` folders of the cases anew, to be reviewed as a diff."""
+"""The whole suite: `--update-cases` writes the `want/` folders of the cases anew, to be reviewed as a diff; files with real servers run first."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-cases", action="store_true", help="write want/ of the case folders anew")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with real servers first: one of them takes a minute or two, and must not be what a single worker ends with."""
+    slow = {item.path for item in items if item.get_closest_marker("e2e")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture

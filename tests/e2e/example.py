@@ -20,6 +20,8 @@ ADMIN_PASSWORD = "change-me-please"
 BIND_PASSWORD = "good-news-everyone"
 BACKEND = "planetexpress"
 READER = "cn=reader,dc=planetexpress,dc=com"
+QUICK: JsonObject = {"uwsgi": {"processes": 1}, "extraConfig": {"identity": {"password_hash_rounds": "4"}}}
+"""Over a Keystone's spec, where neither is the point: one worker a pod to import Keystone, passwords hashed for a test, not against a thief."""
 
 
 def manifests(directory: Directory, namespace: str = "openstack") -> list[JsonObject]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 import yaml
 from tests.e2e.cloud import BACKEND, KEYSTONE, Cloud, holds
-from tests.e2e.databases.site import QUICK
+from tests.e2e.example import QUICK
 from tests.keystone.service.federated import idp_metadata
 
 from moorage.core.meta import JsonObject
@@ -24,7 +24,7 @@ def documents() -> list[JsonObject]:
     found = [doc for file in sorted(EXAMPLE.glob("*.yaml")) for doc in yaml.safe_load_all(file.read_text())]
     for doc in found:
         if doc["kind"] == "Keystone":
-            doc["spec"]["extraConfig"] = QUICK
+            doc["spec"] |= QUICK
     return found
 
 

@@ -21,8 +21,6 @@ from moorage.core.meta import JsonObject
 from moorage.kube import resources
 
 DB_SECRET = "keystone-database"
-QUICK: JsonObject = {"identity": {"password_hash_rounds": "4"}}
-"""extraConfig: a password is hashed for a test, not against a thief."""
 
 
 def on_server(database: Database, directory: Directory, replicas: int) -> list[JsonObject]:
@@ -34,7 +32,7 @@ def on_server(database: Database, directory: Directory, replicas: int) -> list[J
         "secretRef": {"name": DB_SECRET},
     }  # fmt: skip
     spec["deployment"] = {"replicas": replicas}
-    spec["extraConfig"] = QUICK
+    spec |= example.QUICK
     spec["networkPolicy"] = {"ingress": [{"namespaceSelector": {"matchLabels": {"clients": "yes"}}}]}
     found.insert(1, credentials(database.password))
     return found

@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from tests.e2e.cloud import BACKEND, KEYSTONE, Cloud, cloud, condition, holds
-from tests.e2e.databases.site import DB_SECRET, QUICK
-from tests.e2e.example import ADMIN_PASSWORD
+from tests.e2e.databases.site import DB_SECRET
+from tests.e2e.example import ADMIN_PASSWORD, QUICK
 from tests.e2e.federation import manifests
 from tests.e2e.federation.site import CORP, DASHBOARD, Site, realms
 from tests.e2e.kubernetes.cluster import Cluster, cluster
@@ -62,7 +62,7 @@ class Federated:
     async def serve(self, on: Cloud, *more: JsonObject, keystone: JsonObject | None = None) -> Site:
         """Apply the Keystone, with changes over its spec, and put the gateway before its Service."""
         *first, declared = manifests.site(self.base, DASHBOARD)
-        declared["spec"] |= keystone or {}
+        declared["spec"] |= {**QUICK, **(keystone or {})}
         await on.apply([*first, *more, declared])
         await on.until(KEYSTONE, "keystone", lambda obj: bool(condition(obj, "KeystoneAPIReady")[0]))
         url = await on.url()
@@ -114,7 +114,6 @@ def on_server(database: Database, replicas: int) -> JsonObject:
     return {
         "database": {**where, "secretRef": {"name": DB_SECRET}},
         "deployment": {"replicas": replicas},
-        "extraConfig": QUICK,
     }
 
 

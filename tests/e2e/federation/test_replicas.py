@@ -7,11 +7,10 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from tests.e2e.cloud import KEYSTONE, Cloud, holds
-from tests.e2e.databases.site import DB_SECRET, QUICK, credentials
-from tests.e2e.federation.machine import Federated, client, federated_machine
+from tests.e2e.databases.site import credentials
+from tests.e2e.federation.machine import Federated, client, federated_machine, on_server
 from tests.e2e.federation.site import ACME, CORP, Site
 from tests.e2e.federation.watchers import administrator, forger, watching
-from tests.real.database import NAME
 from tests.real.mariadb import MariaDb, mariadb
 from tests.real.process import TICK
 
@@ -27,15 +26,6 @@ API = "app.kubernetes.io/component=api"
 SAML = "app.kubernetes.io/component=saml"
 
 
-def _on_server(database: MariaDb) -> JsonObject:
-    where = {"engine": database.engine, "host": "127.0.0.1", "port": database.port, "database": NAME}
-    return {
-        "database": {**where, "secretRef": {"name": DB_SECRET}},
-        "deployment": {"replicas": REPLICAS},
-        "extraConfig": QUICK,
-    }
-
-
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federated]:
     """Keystone with its replicas, nothing attached yet."""
@@ -49,7 +39,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federated]:
 
 async def _served(running: Federated, database: MariaDb) -> None:
     async with client(running) as on:
-        await running.serve(on, credentials(database.password), keystone=_on_server(database))
+        await running.serve(on, credentials(database.password), keystone=on_server(database, REPLICAS))
         await on.until(KEYSTONE, "keystone", holds("Ready"))
 
 
@@ -72,6 +62,11 @@ async def _pods(on: Cloud, labels: str) -> list[JsonObject]:
     return [item for item in items if not item["metadata"].get("deletionTimestamp")]
 
 
+async def _affinity(on: Cloud) -> str:
+    """Whether one address is led to the same replica each time."""
+    return str((await on.client.get(resources.SERVICES, on.key("keystone")))["spec"]["sessionAffinity"])
+
+
 async def _scale(on: Cloud, replicas: int) -> None:
     """Another number of replicas, all of them serving."""
     await on.client.patch(KEYSTONE, on.key("keystone"), {"spec": {"deployment": {"replicas": replicas}}})
@@ -79,7 +74,7 @@ async def _scale(on: Cloud, replicas: int) -> None:
     await on.until(KEYSTONE, "keystone", holds("Ready"))
 
 
-@pytest.mark.case("S1")
+@pytest.mark.case("C19", "S1")
 async def test_nobody_s_login_fails_while_providers_are_attached(machine: Federated, on: Cloud, site: Site) -> None:
     """The administrator logs in five times a second; an attacker gets nothing at any replica."""
     async with watching(administrator(site)) as people, watching(forger(site, ACME, CORP)) as attacker:
@@ -88,6 +83,7 @@ async def test_nobody_s_login_fails_while_providers_are_attached(machine: Federa
     assert people.asked > 20
     assert (people.bad, attacker.bad) == ([], [])
     assert (len(await _pods(on, API)), len(await _pods(on, SAML))) == (REPLICAS, 1)
+    assert await _affinity(on) == "ClientIP"
 
 
 @pytest.mark.case("C11", "K11", "K22", "B22")
@@ -157,3 +153,4 @@ async def test_nobody_s_login_fails_while_providers_are_detached(machine: Federa
     assert (people.bad, attacker.bad) == ([], [])
     await on.gone(resources.DEPLOYMENTS, "keystone-saml")
     assert not await _pods(on, SAML)
+    assert await _affinity(on) == "None"

@@ -6,18 +6,19 @@ All tests share one machine and one attached backend; each leaves them as it fou
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
+import aiohttp
 import ldap3
 import pytest
 import yaml
 from tests.e2e import example
-from tests.e2e.cloud import BACKEND, KEYSTONE, Cloud, cloud, condition, holds
+from tests.e2e.cloud import BACKEND, KEYSTONE, Cloud, Login, cloud, condition, holds
+from tests.e2e.databases.site import load, people
 from tests.e2e.one_machine.machine import Machine
 from tests.e2e.one_machine.quiet import (
     Arguments,
@@ -37,6 +38,7 @@ from tests.real.process import TICK
 from moorage.kube import resources
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+API = "app.kubernetes.io/component=api"
 
 
 @pytest.fixture(scope="module")
@@ -121,39 +123,23 @@ async def _domain_reads(site: Cloud) -> list[str]:
     return [line for line in await site.requests() if '"GET /v3/domains/' in line]
 
 
-@contextlib.asynccontextmanager
-async def _logins(site: Cloud) -> AsyncIterator[Counter[int]]:
-    """Statuses of logins made one after another for as long as the block runs."""
-    statuses: Counter[int] = Counter()
-    ended = asyncio.Event()
-
-    async def loop() -> None:
-        while not ended.is_set():
-            statuses[(await site.login("leela", "leela")).status] += 1
-
-    task = asyncio.create_task(loop())
-    try:
-        yield statuses
-    finally:
-        ended.set()
-        await task
-
-
 @pytest.mark.case("B09", "C15")
-async def test_a_new_bind_password_rolls_once_while_logins_go_on(up: Machine, attached: Cloud) -> None:
-    """The directory takes both passwords for as long as both are in use; one rollout; no login fails; then the old one goes."""
+async def test_a_new_bind_password_rolls_once_and_fails_no_login_and_no_write(up: Machine, attached: Cloud) -> None:
+    """The directory takes both passwords for as long as both are in use; old and new pod share the SQLite file meanwhile; then the old one goes."""
     before, jobs, fresh = await attached.revision(), await _jobs(attached), f"{up.bind_password}!"
     await asyncio.to_thread(_passwords, up, [up.bind_password, fresh])
-    async with _logins(attached) as statuses:
+    async with load(people(attached, leaver=lambda: _logs_out(attached))) as seen:
         await attached.set_secret("planetexpress-bind", password=fresh)
         await attached.until(BACKEND, example.BACKEND, holds("ConfigProjected", "False"))
         await attached.ready(example.BACKEND)
         up.bind_password = fresh
         await asyncio.to_thread(_passwords, up, [fresh])
-    assert set(statuses) == {201}, statuses
+    seen.assert_flawless()
     assert await attached.revision() == before + 1
     assert await _jobs(attached) == jobs
     assert (await attached.login("leela", "leela")).status == 201
+    pods = await attached.client.list(resources.PODS, attached.namespace, labels=API)
+    assert len([pod for pod in pods.items if not pod["metadata"].get("deletionTimestamp")]) == 1
 
 
 async def _jobs(site: Cloud) -> set[str]:
@@ -164,6 +150,24 @@ def _passwords(up: Machine, values: list[str]) -> None:
     """All passwords with which the reader may bind."""
     with up.directory.connection() as connection:
         connection.modify(example.READER, {"userPassword": [(ldap3.MODIFY_REPLACE, values)]})
+
+
+async def _logs_out(site: Cloud) -> Login:
+    """A login that is ended at once: Keystone writes the revocation, and refuses the token from then on. 201 when all was right."""
+    found = await site.login("admin", example.ADMIN_PASSWORD, domain="Default")
+    if found.status != 201:
+        return found
+    headers = {"X-Auth-Token": found.token, "X-Subject-Token": found.token}
+    url = f"{await site.url()}/auth/tokens"
+    try:
+        async with aiohttp.ClientSession(headers=headers) as session:
+            async with session.delete(url) as ended:
+                pass
+            async with session.get(url) as after:
+                pass
+    except aiohttp.ClientError as error:
+        return Login(0, {"logout": repr(error)}, "")
+    return Login(201 if (ended.status, after.status) == (204, 401) else after.status, {"logout": ended.status}, "")
 
 
 @pytest.mark.case("K20", "P3")

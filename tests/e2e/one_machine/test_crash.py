@@ -28,7 +28,9 @@ async def test_killed_while_attaching_idle_and_detaching_it_ends_in_the_same_sta
 
 async def _killed_while_the_keystone_starts(up: Machine) -> None:
     async with cloud(up.kubeconfig) as site:
-        await site.apply(example.manifests(up.directory))
+        documents = example.manifests(up.directory)
+        example.of_kind(documents, "Keystone")["spec"] |= example.QUICK
+        await site.apply(documents)
         await _some_pod(site)
     up.kill()
     up.start()

@@ -17,9 +17,14 @@ from moorage.kube import resources
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
+NAMESPACE = "leaving"
+"""Of both tests: whichever comes second finds the Keystone of the first, or none."""
+
+
 async def _attached(up: Machine, site: Cloud, policies: Mapping[str, str]) -> None:
     """A Keystone with backends of these names, each with its deletionPolicy, Ready."""
     documents = example.manifests(up.directory, site.namespace)
+    example.of_kind(documents, "Keystone")["spec"] |= example.QUICK
     backends = [
         example.backend(up.directory, name, {"domain": {"deletionPolicy": policy}}, namespace=site.namespace)
         for name, policy in policies.items()
@@ -32,7 +37,7 @@ async def _attached(up: Machine, site: Cloud, policies: Mapping[str, str]) -> No
 @pytest.mark.case("P6", "B08", "C15")
 async def test_detaching_ends_as_the_policy_says_and_leaves_no_secret(up: Machine) -> None:
     """Delete takes the domain away, Retain leaves it; Keystone rolls without files; no copy of a bind password stays."""
-    async with cloud(up.kubeconfig, "leaving") as site:
+    async with cloud(up.kubeconfig, NAMESPACE) as site:
         await _attached(up, site, {"fleeting": "Delete", "lasting": "Retain"})
         assert (await site.login("fry", "fry", domain="fleeting")).status == 201
         jobs = {item["metadata"]["uid"] for item in (await site.client.list(resources.JOBS, site.namespace)).items}
@@ -56,16 +61,16 @@ async def test_detaching_ends_as_the_policy_says_and_leaves_no_secret(up: Machin
 @pytest.mark.case("B80", "P6")
 async def test_a_namespace_with_everything_in_it_ends(up: Machine) -> None:
     """`kubectl delete namespace` with a Keystone and attached backends: all of it goes, processes and volumes included."""
-    async with cloud(up.kubeconfig, "stack") as site:
+    async with cloud(up.kubeconfig, NAMESPACE) as site:
         await _attached(up, site, {"attached": "Delete"})
         pods = (await site.client.list(resources.PODS, site.namespace)).items
         running = {item["metadata"]["uid"] for item in pods}
         if MACHINE.exists():
-            kubectl = Kubectl(up.kubeconfig, up.folder, "stack")
-            await asyncio.to_thread(kubectl, "delete", "namespace", "stack", "--timeout=400s", limit=450)
+            kubectl = Kubectl(up.kubeconfig, up.folder, NAMESPACE)
+            await asyncio.to_thread(kubectl, "delete", "namespace", NAMESPACE, "--timeout=400s", limit=450)
         else:
-            await site.client.delete(resources.NAMESPACES, Key("", "stack"))
-        await site.gone(resources.NAMESPACES, "stack")
+            await site.client.delete(resources.NAMESPACES, Key("", NAMESPACE))
+        await site.gone(resources.NAMESPACES, NAMESPACE)
         for rt in (KEYSTONE, BACKEND, resources.SECRETS, resources.PODS, resources.PVCS):
-            assert not (await site.client.list(rt, "stack")).items
+            assert not (await site.client.list(rt, NAMESPACE)).items
         assert not [words for words in up.pods().values() if any(uid in words for uid in running)]
