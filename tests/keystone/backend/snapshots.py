@@ -73,6 +73,7 @@ def snapshot(case: JsonObject) -> Seen:
         objects=objects_of(case, obj) if "type" in case else None,
         aside=federated_snapshots.aside_of(case),
         directory=Directory(**case["directory"]) if "directory" in case else None,
+        leaving=case.get("leaving", 0.0),
         happened=tuple(Event(**item) for item in case.get("happened", ())),
         failure=_failure(case),
     )

@@ -163,9 +163,15 @@ def _failed(seen: Seen, why: str) -> Failed:
     return Failed("DomainDeleteFailed" if domain else "FederationTeardownFailed", f"{why}. {_way_out(seen)}")
 
 
+LASTING: Final = 300.0
+"""Seconds after which a deletion that does not get on is no matter of a Keystone that just restarts: then a person is told how to force it."""
+
+
 def _way_out(seen: Seen) -> str:
     if seen.wanted_objects is None:
         return "Set spec.domain.deletionPolicy to Retain to leave the domain and finish"
+    if seen.leaving < LASTING:
+        return "It is tried again"
     return f"Remove finalizer {FINALIZER} by hand to leave everything as it is in Keystone"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -51,6 +52,7 @@ async def observe(world: World, key: Key) -> Seen | None:
         _with_identity(world, seen),
         aside=aside_of(world, seen, obj, materials),
         rivals=rivals_of(world, backend, obj, seen.mount),
+        leaving=_leaving(backend, world.now()),
     )
     target = await _target(world, backend, materials)
     probes = memory_of(world).probes
@@ -60,6 +62,11 @@ async def observe(world: World, key: Key) -> Seen | None:
     metrics.document(key, seen.aside.document, world.now())
     directory = await probes.look(key, target, world.now) if isinstance(target, Target) else target
     return replace(seen, directory=directory)
+
+
+def _leaving(backend: KeystoneIdentityBackend, now: datetime) -> float:
+    asked = backend.metadata.deletion_timestamp
+    return (now - datetime.fromisoformat(asked.replace("Z", "+00:00"))).total_seconds() if asked else 0.0
 
 
 def _forget(world: World, key: Key) -> None:

@@ -22,7 +22,7 @@ from .recent import Names, Questions, fewest
 from .seen import Seen
 from .seen_federation import Objects
 from .types import FEDERATION_OBJECTS_READY
-from .wanted import Share, Wanted, adopts_objects, applied_of, recorded_group, same_rules
+from .wanted import Wanted, adopts_objects, applied_of, recorded_group, same_rules
 
 
 async def look(seen: Seen, identity: Identity, names: Names, now: datetime) -> Objects:

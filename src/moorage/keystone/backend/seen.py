@@ -159,6 +159,7 @@ class Seen:
         objects: federation objects; None when Keystone was not asked, or the backend has none.
         wanted: what should be projected, or why nothing can be.
         rivals: siblings that are served in this backend's place; none while it is served itself.
+        leaving: seconds since deletion was asked for; 0 while it was not.
         happened: events of this pass, in order.
         identity: the logged-in client, for `apply` only.
     """
@@ -173,6 +174,7 @@ class Seen:
     aside: Aside = Aside()
     directory: Directory | None = None
     rivals: tuple[Rival, ...] = ()
+    leaving: float = 0.0
     happened: tuple[Event, ...] = ()
     failure: Failure | None = None
     identity: Identity | None = field(default=None, repr=False, compare=False)
