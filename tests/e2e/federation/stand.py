@@ -46,6 +46,7 @@ class Stand(Site):
     """A site, and what tests look into."""
 
     proxy: Sidecar = field(kw_only=True)
+    server: Keystone = field(kw_only=True)
     dashboard: Dashboard = field(kw_only=True)
 
 
@@ -158,5 +159,6 @@ def stand(folder: Path) -> Iterator[Stand]:
         trust = ssl.create_default_context(cadata=authority.pem.decode())
         shown = parts.dashboard
         yield Stand(
-            parts.base, parts.server.url, idp, trust, PASSWORD, shown.origin, proxy=parts.proxy, dashboard=shown
-        )
+            parts.base, parts.server.url, idp, trust, PASSWORD, shown.origin,
+            proxy=parts.proxy, server=parts.server, dashboard=shown,
+        )  # fmt: skip

@@ -18,7 +18,6 @@ from tests.fakes.idp.model import Realm
 from tests.fakes.served import served
 from tests.real.certificates import Authority
 
-
 SILENCE = 120.0
 """Seconds after which a realm that was told to keep silent answers all the same."""
 
