@@ -20,6 +20,7 @@ from moorage.runtime.projection import rolled_out
 
 from . import federated_pods, federation_secrets, pods, repositories, support
 from .federation import CONFIG_VOLUME
+from .gathering import pause
 from .jobs import job_step
 from .manifests import SAML_SUFFIX, bootstrap, database_name, db_sync, internal_endpoint, trust_flush
 from .met import Met
@@ -142,6 +143,12 @@ def waiting_for(seen: Seen) -> str:
 def _listed(names: Sequence[str], between: str = ", ") -> str:
     more = len(names) - SHOWN
     return between.join(names[:SHOWN]) + (f"{between}and {more} more" if more > 0 else "")
+
+
+def gathered(seen: Seen) -> Answer:
+    """Backends that are attached at once roll the pods once: who is ready first waits a moment for those that come with it."""
+    wait = pause(seen)
+    return Waiting("WaitingForBackends", waiting_for(seen), after=wait) if wait else Met("BackendsGathered")
 
 
 def config(seen: Seen) -> Answer:
@@ -269,6 +276,7 @@ GROUPS: Final = (
     (Rule("SecretsReady", connection),),
     (Rule("IdentityBackendsReady", federation_secrets.made, blocking=False),),
     (Rule("IdentityBackendsReady", federation_secrets.exported, blocking=False),),
+    (Rule("IdentityBackendsReady", gathered),),
     (Rule("IdentityBackendsReady", identity_backends, blocking=False),),
     (Rule("SecretsReady", config),),
     (
