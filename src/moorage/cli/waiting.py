@@ -32,18 +32,22 @@ async def changes(client: Client, namespace: str) -> AsyncIterator[None]:
             task.cancel()
 
 
-async def objects(client: Client, resource: ResourceType, namespace: str) -> AsyncIterator[tuple[JsonObject, bool]]:
-    """Every present object, then each one that changes, and whether it still exists."""
+async def objects(
+    client: Client, resource: ResourceType, namespace: str, fields: str = ""
+) -> AsyncIterator[tuple[JsonObject | None, bool]]:
+    """Every present object, then each one that changes, and whether it still exists; (None, False) when a list has none."""
     from moorage.kube.errors import Expired
 
     while True:
-        listing = await client.list(resource, namespace)
+        listing = await client.list(resource, namespace, fields=fields)
         for item in listing.items:
             yield item, True
+        if not listing.items:
+            yield None, False
         since = listing.resource_version
         try:
             while True:
-                async for event in client.watch(resource, namespace, since=since):
+                async for event in client.watch(resource, namespace, since=since, fields=fields):
                     since = event.resource_version or since
                     if event.type != "BOOKMARK":
                         yield event.object, event.type != "DELETED"
@@ -52,13 +56,6 @@ async def objects(client: Client, resource: ResourceType, namespace: str) -> Asy
 
 
 async def until(client: Client, resource: ResourceType, key: Key) -> AsyncIterator[JsonObject | None]:
-    """The states of one object, None while it does not exist, or no longer."""
-    from moorage.kube.errors import NotFound
-
-    try:
-        await client.get(resource, key)
-    except NotFound:
-        yield None
-    async for obj, exists in objects(client, resource, key.namespace):
-        if obj["metadata"]["name"] == key.name:
-            yield obj if exists else None
+    """The states of one object, None while it does not exist, or no longer. List and watch know of one state: nothing is missed between."""
+    async for obj, exists in objects(client, resource, key.namespace, f"metadata.name={key.name}"):
+        yield obj if exists else None
