@@ -5,7 +5,7 @@ UV := .tools/bin/uv
 PY := .venv/bin/python
 JOBS ?= 2
 
-.PHONY: help demo test conformance check bench generate cases lock clean debian
+.PHONY: help demo test conformance pythons check bench generate cases lock clean debian
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -19,7 +19,11 @@ test: .venv/.ready debian  ## the whole suite on real parts from Python and Debi
 conformance: .venv/.ready debian  ## the same semantics on a real kube-apiserver (built once, cached)
 	@$(PY) tools/conformance.py
 	@$(PY) tools/keycloak.py
+	@JOBS=$(JOBS) $(PY) tools/pythons.py
 	@$(PY) -m pytest -n $(JOBS) --dist loadfile -m conformance tests/conformance tests/e2e/federation tests/e2e/kubernetes tests/keystone tests/pocketid tests/real tests/schema
+
+pythons: .venv/.ready  ## types and a part of the suite on Python 3.12 and 3.13 (fetched once, cached)
+	@JOBS=$(JOBS) $(PY) tools/pythons.py
 
 check: .venv/.ready  ## format, lint, types, import contract, generated files, docs
 	@.venv/bin/ruff format --check --quiet . && echo "format: ok"

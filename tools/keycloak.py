@@ -8,42 +8,19 @@ Use: `python3 tools/keycloak.py`; exit 1 with a sentence when it cannot be had.
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 import zipfile
 from pathlib import Path
 
+from maven import CACHE, Broken, fetch, run
+
 VERSION = "26.7.3"
 ARTIFACT = f"org.keycloak:keycloak-quarkus-dist:{VERSION}:zip"
 SHA256 = "27a6535553c3cdcd083872ba40629efafb3475e3b758e0c6f691395561dd0f1f"
-CACHE = Path(os.environ.get("MOORAGE_CACHE", Path.home() / ".cache" / "moorage"))
 HOME = CACHE / f"keycloak-{VERSION}"
-
-
-class Broken(Exception):
-    """Keycloak cannot be had; the sentence says why."""
-
-
-def _run(argv: list[str], what: str) -> None:
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise Broken(f"{what} ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-
-
-def _fetch(folder: Path) -> Path:
-    """The distribution's archive, its digest checked."""
-    _run(["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={folder}"], "mvn")
-    (archive,) = folder.glob("*.zip")
-    with archive.open("rb") as opened:
-        found = hashlib.file_digest(opened, "sha256").hexdigest()
-    if found != SHA256:
-        raise Broken(f"{archive.name} has the digest {found}, not the one that is written in tools/keycloak.py")
-    return archive
 
 
 def build() -> None:
@@ -51,12 +28,12 @@ def build() -> None:
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE, prefix=".keycloak-") as name:
         folder = Path(name)
-        with zipfile.ZipFile(_fetch(folder)) as archive:
+        with zipfile.ZipFile(fetch(ARTIFACT, SHA256, folder / "fetched")) as archive:
             archive.extractall(folder)
         made = folder / f"keycloak-{VERSION}"
         program = made / "bin" / "kc.sh"
         program.chmod(0o755)
-        _run([str(program), "build", "--db=dev-file", "--health-enabled=true"], "kc.sh build")
+        run([str(program), "build", "--db=dev-file", "--health-enabled=true"], "kc.sh build")
         shutil.rmtree(HOME, ignore_errors=True)
         made.rename(HOME)
 

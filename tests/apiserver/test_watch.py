@@ -6,7 +6,7 @@ import asyncio
 import json
 
 import pytest
-from tests.apiserver.conftest import CONFIG_MAPS, MERGE, Client, config_map
+from tests.apiserver.conftest import CONFIG_MAPS, CRDS, MERGE, Client, config_map, crd
 
 from moorage.apiserver import watch as watch_module
 
@@ -54,6 +54,24 @@ async def test_a_revision_that_is_no_longer_kept_is_410(client: Client) -> None:
     assert (answer.status, answer.body["reason"]) == (410, "Expired")
     answer = await client.ask("GET", f"{CONFIG_MAPS}?limit=1&continue={page['metadata']['continue']}")
     assert (answer.status, answer.body["reason"]) == (410, "Expired")
+
+
+async def test_a_watch_ends_when_its_kind_goes(client: Client) -> None:
+    """After the deletion of what was left of it; watches of other kinds go on."""
+    await client.create(CRDS, crd())
+    things = "/apis/example.test/v1/namespaces/default/things"
+    await client.until(things, lambda answer: answer.status == 200)
+    await client.create(things, {"apiVersion": "example.test/v1", "kind": "Thing", "metadata": {"name": "a"}})
+    async with (
+        client.session.get(f"{client.server.url}{things}?watch=1") as stream,
+        client.session.get(f"{client.server.url}{CONFIG_MAPS}?watch=1") as other,
+    ):
+        await client.ask("DELETE", f"{CRDS}/things.example.test")
+        assert [json.loads(line)["type"] async for line in stream.content] == ["ADDED", "DELETED"]
+        await client.create(CONFIG_MAPS, config_map("after"))
+        while json.loads(await other.content.readline())["object"]["metadata"]["name"] != "after":
+            continue
+        other.close()
 
 
 async def test_a_watcher_that_cannot_keep_up_is_cut_with_410(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

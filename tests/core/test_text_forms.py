@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from moorage.core import names
 from moorage.core.durations import format_age, parse_duration
 from moorage.core.quantity import parse_quantity
-from moorage.core.selectors import from_wire, matches_fields, parse_fields, parse_labels
+from moorage.core.selectors import from_wire, parse_fields, parse_labels
 
 
 @pytest.mark.parametrize(
@@ -133,10 +133,9 @@ def test_no_selector_at_all_matches_nothing_and_an_empty_one_everything():
     assert from_wire({}).matches(None)
 
 
-def test_field_selectors_compare_text():
-    terms = parse_fields("metadata.name=x,status.phase!=Running")
-    values = {"metadata.name": "x", "status.phase": "Pending"}
-    assert matches_fields(terms, lambda path: values[path])
+def test_field_selectors_are_terms_of_path_sense_and_text():
+    terms = (("metadata.name", True, "x"), ("status.phase", False, "Running"))
+    assert parse_fields("metadata.name=x,status.phase!=Running") == terms
     with pytest.raises(ValueError, match="invalid selector"):
         parse_fields("metadata.name")
 

@@ -105,6 +105,9 @@ class Definitions:
         if known is not None:
             self._api.registry.forget(known[0])
             self._api.type_maps.pop(known[0], None)
+            collection = self._api.hub.collections[known[0].storage]
+            for watcher in [one for one in self._api.watchers if one.watches(collection)]:
+                watcher.end()
 
     def _conflicts(self, crd: JsonObject) -> list[Condition]:
         taken = self._taken(crd)

@@ -335,13 +335,13 @@ def _compact(connection: sqlite3.Connection, revision: int) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(
-            "DELETE FROM log WHERE rev <= ?1 AND rev NOT IN (SELECT rev FROM current)"
-            " AND rev NOT IN (SELECT prev FROM log WHERE rev > ?1)",
-            (revision,),
+            "DELETE FROM log WHERE rev <= :rev AND rev NOT IN (SELECT rev FROM current)"
+            " AND rev NOT IN (SELECT prev FROM log WHERE rev > :rev)",
+            {"rev": revision},
         )
         connection.execute(
-            "INSERT INTO meta VALUES ('compacted', ?1) ON CONFLICT (name) DO UPDATE SET value = MAX(value, ?1)",
-            (revision,),
+            "INSERT INTO meta VALUES ('compacted', :rev) ON CONFLICT (name) DO UPDATE SET value = MAX(value, :rev)",
+            {"rev": revision},
         )
         connection.execute("COMMIT")
     except sqlite3.Error:

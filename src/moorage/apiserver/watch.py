@@ -65,10 +65,19 @@ class Watcher:
             self._queue.append(change)
         self._wake.set()
 
+    def watches(self, collection: Collection) -> bool:
+        """Whether it is told of this collection's changes."""
+        return collection is self._collection
+
     def end(self) -> None:
-        """Let the client's stream end."""
+        """Let the client's stream end, after what has gathered."""
         self.ended = True
         self._wake.set()
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to be sent."""
+        return self.ended and not self._queue
 
     async def take(self, timeout: float) -> list[Change]:
         """What has gathered; empty when nothing came within `timeout` seconds."""
@@ -193,7 +202,7 @@ class _Stream:
         clock = asyncio.get_running_loop().time
         ends = clock() + options.seconds
         due = clock() + _BOOKMARK_EVERY
-        while not watcher.ended:
+        while not watcher.over:
             changes = await watcher.take(min(ends, due if options.bookmarks else ends) - clock())
             if watcher.overrun:
                 raise StatusError(410, "Expired", "too old resource version: the watch could not keep up, list again")

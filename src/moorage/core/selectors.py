@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -210,8 +210,3 @@ def _unescaped(value: str) -> str:
             raise ValueError(f"invalid field selector: unescaped character in value: {ord(sign)}")
         made, at = made + sign, at + 1
     return made
-
-
-def matches_fields(terms: tuple[tuple[str, bool, str], ...], value_of: Callable[[str], str]) -> bool:
-    """Whether all terms hold for an object whose field values `value_of` gives."""
-    return all((value_of(path) == value) is equal for path, equal, value in terms)

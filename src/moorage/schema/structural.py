@@ -38,12 +38,6 @@ class Structural:
         """
         return cls(Compiler(definitions).compile(schema))
 
-    @classmethod
-    def compile_all(cls, definitions: Mapping[str, JsonObject]) -> dict[str, Structural]:
-        """All definitions at once; types that they share are compiled once."""
-        compiler = Compiler(definitions)
-        return {name: cls(compiler.named(name)) for name in definitions}
-
     def prune(self, obj: JsonObject) -> list[str]:
         """Drop fields that the schema does not know, in place; their paths, such as `spec.foo`."""
         return unknown_fields(self.root, obj, drop=True)
