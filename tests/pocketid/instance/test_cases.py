@@ -42,7 +42,7 @@ def children(instance: PocketIDInstance) -> list[dict[str, Any]]:
         render.volume_claim(instance),
         render.service(instance),
         render.workload(instance, instance.spec.image or "pocket-id", keys),
-        render.route(instance),
+        render.route(instance, name) if (name := render.route_name(instance)) else None,
     ]
     return [item for item in found if item is not None]
 

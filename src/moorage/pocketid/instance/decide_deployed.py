@@ -7,7 +7,6 @@ Enters: a snapshot. Leaves: a plan or an outcome. Pure. Source: spec/pocketid.md
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from moorage.core.meta import JsonObject, is_terminating
@@ -274,7 +273,7 @@ def route_is_there(seen: Seen, here: Deployed) -> Answer:
     former = here.child("HTTPRoute", before) if before and before != wanted else None
     if former is not None and seen.owns(former) and not is_terminating(former):
         return Remove("Route", former)
-    return _once(here, "Route", lambda: render.route(seen.instance)) if wanted else None
+    return _once(here, "Route", lambda: render.route(seen.instance, wanted)) if wanted else None
 
 
 def encryption_key_is_the_declared_one(seen: Seen, here: Deployed) -> Answer:
@@ -298,31 +297,15 @@ def text_of(secret: JsonObject | None, key: str) -> str:
     return data_text(secret, key) if secret is not None else ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A manifest that can be made, or why not."""
-
-    manifest: JsonObject | None
-    fault: str = ""
-
-
-def _once(here: Deployed, step: Step, make: Callable[[], JsonObject | None]) -> Answer:
+def _once(here: Deployed, step: Step, make: Callable[[], JsonObject]) -> Answer:
     """Apply what is wanted, once a pass; a template that does not fit is told."""
     if step in here.done:
         return None
-    made = _made(make)
-    if made.manifest is None:
-        return Stalled("TemplateInvalid", made.fault)
-    return Ensure(step, made.manifest)
-
-
-def _made(make: Callable[[], JsonObject | None]) -> _Wanted:
     try:
-        return _Wanted(make())
+        return Ensure(step, make())
     except TemplateFault as error:
-        return _Wanted(
-            None, f"a template of the spec does not fit: {error}; mend podTemplate, serviceTemplate or route.template"
-        )
+        said = f"a template of the spec does not fit: {error}; mend podTemplate, serviceTemplate or route.template"
+        return Stalled("TemplateInvalid", said)
 
 
 def _not_ours(seen: Seen, live: JsonObject) -> Outcome | None:

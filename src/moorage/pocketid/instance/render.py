@@ -110,15 +110,14 @@ def route_name(instance: PocketIDInstance) -> str | None:
     return (wanted.name or name_of(instance)) if wanted is not None and wanted.enabled else None
 
 
-def route(instance: PocketIDInstance) -> JsonObject | None:
-    """The HTTPRoute; None when none is wanted.
+def route(instance: PocketIDInstance, name: str) -> JsonObject:
+    """The HTTPRoute of that name.
 
     Raises:
         TemplateFault: its template does not fit.
     """
-    wanted, name = instance.spec.route, route_name(instance)
-    if wanted is None or name is None:
-        return None
+    wanted = instance.spec.route
+    assert wanted is not None
     base = child(instance, GATEWAY, "HTTPRoute")
     meta = {**base["metadata"], "name": name, "labels": {**(wanted.labels or {}), **base["metadata"]["labels"]}}
     if wanted.annotations:

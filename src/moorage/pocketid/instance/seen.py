@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from moorage.core.meta import JsonObject, controlled_by
 from moorage.pocketid.rest_version import Version
@@ -110,6 +110,3 @@ class Seen:
     def owns(self, live: JsonObject) -> bool:
         """Whether this instance controls a live object."""
         return controlled_by(live, self.instance.metadata.uid)
-
-
-NO_CHILDREN: Final = Deployed("")
