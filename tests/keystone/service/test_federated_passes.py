@@ -271,6 +271,34 @@ async def test_a_staged_key_pair_is_withdrawn_with_its_annotation(m: Machine) ->
     assert certificates((await data(m, "keystone-saml-sp-metadata"))["sp-metadata.xml"]) == 1
 
 
+async def test_a_key_pair_that_somebody_deleted_is_made_anew_and_told(m: Machine) -> None:
+    """The provider has to learn of it; a pair that is made for the first time is no news."""
+    await saml(m)
+    await m.drive()
+    old = await data(m, "keystone-saml-sp")
+    assert "SAMLKeyPairLost" not in [event.reason for event in m.told]
+    await m.client.delete(SECRET, Key(m.namespace, "keystone-saml-sp"))
+    await m.drive()
+    new = await data(m, "keystone-saml-sp")
+    assert new["tls.key"] != old["tls.key"]
+    assert (await files(m))["sp-key.pem"] == new["tls.key"]
+    (said,) = [event for event in m.told if event.reason == "SAMLKeyPairLost"]
+    assert (said.type, "register the new SP metadata" in said.message) == ("Warning", True)
+
+
+async def test_a_key_pair_that_somebody_spoiled_says_what_to_do(m: Machine) -> None:
+    """Ours is never written over: the sentence names the Secret, what is wrong with it, and the way out."""
+    await saml(m)
+    await m.drive()
+    await change(m, "keystone-saml-sp", {"tls.key": "nonsense"})
+    await m.drive()
+    found = (await m.keystone())["status"]["conditions"]
+    (said,) = [item["message"] for item in found if item["type"] == "IdentityBackendsReady"]
+    assert (
+        "keystone-saml-sp: tls.key is no unencrypted PEM private key; delete the Secret to have a new pair made" in said
+    )
+
+
 @pytest.mark.case("C10")
 async def test_a_bad_certificate_of_somebody_is_the_fault_of_its_backend_alone(m: Machine) -> None:
     """An OIDC sibling is projected, the pipeline goes on, and a mended Secret heals it."""

@@ -134,11 +134,15 @@ def pair_of(backend: KeystoneIdentityBackend, materials: Materials) -> Pair | Fa
 
     name = pair_secret(backend)
     data = materials.secrets.get(name)
+    made = not (backend.spec.saml and backend.spec.saml.sp and backend.spec.saml.sp.certificate_secret_ref)
     if data is None:
-        made = not (backend.spec.saml and backend.spec.saml.sp and backend.spec.saml.sp.certificate_secret_ref)
         return Fault("KeyPairUnavailable", f"key pair Secret {name} does not exist", pending=made)
     found = read_pair(data)
-    return Fault("KeyPairUnavailable", f"key pair Secret {name}: {found}") if isinstance(found, str) else found
+    if not isinstance(found, str):
+        return found
+    anew = "delete the Secret to have a new pair made, then register the new SP metadata at the identity provider"
+    fix = anew if made else "put a PEM certificate and its RSA key there"
+    return Fault("KeyPairUnavailable", f"key pair Secret {name}: {found}; {fix}")
 
 
 def render(backend: KeystoneIdentityBackend, materials: Materials) -> Rendered:

@@ -34,8 +34,17 @@ def made(seen: Seen) -> Met | Plan:
     if wanted.needs_passphrase:
         return Plan("FederationSecrets", (MakePassphrase(f"{seen.name}{PASSPHRASE_SECRET}"),))
     if wanted.needs_pair and seen.inputs.pair is None:
-        return Plan("FederationSecrets", (MakePair(f"{seen.name}{PAIR_SECRET}"),))
+        return Plan("FederationSecrets", (MakePair(f"{seen.name}{PAIR_SECRET}"), *_lost(seen)))
     return _rollover(seen) or Met("FederationSecretsPresent")
+
+
+def _lost(seen: Seen) -> tuple[Tell, ...]:
+    """A word about a pair that was there before: its certificate stands in metadata that the provider may have."""
+    live = seen.child(SECRET, f"{seen.name}{METADATA_SECRET}")
+    if live is None or not seen.owns(live):
+        return ()
+    text = f'Secret "{seen.name}{PAIR_SECRET}" was gone, so a new key pair was made: register the new SP metadata at the identity provider'
+    return (Tell("SAMLKeyPairLost", text),)
 
 
 def _rollover(seen: Seen) -> Plan | None:
