@@ -151,6 +151,7 @@ def backend(name: str, domain: str, **fields: Any) -> JsonObject:
     }
 
 
+PROXY = {"proxyImage": {"repository": "moorage/keystone-federation-proxy", "tag": "2.4"}}
 ISSUER = "https://idp.example.org/realms/corp"
 RULES = [
     {
@@ -222,6 +223,7 @@ async def _furnish(made: Scene) -> None:
                 "deployment": {"replicas": 1},
                 "database": {"embedded": {}},
                 "bootstrap": {"adminPasswordSecretRef": {"name": "keystone-admin"}},
+                "federation": PROXY,
             },
         },
     )

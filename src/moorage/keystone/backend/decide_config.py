@@ -11,12 +11,29 @@ from moorage.core.outcome import Waiting
 
 from .render import Fault
 from .rule import POLL, Answer, Rule, first_answer
-from .seen import Seen
+from .seen import Seen, Unknown
+from .types import FEDERATION_OBJECTS_READY
 
 
 def configuration_renders(seen: Seen) -> Answer:
     """A backend that cannot be rendered is skipped; the Secret watches wake us."""
     return Waiting("WaitingForProjection", seen.wanted.message) if isinstance(seen.wanted, Fault) else None
+
+
+def sidecar_is_declared(seen: Seen) -> Answer:
+    """Without its image nothing of a federated backend is projected: whoever took it away, or never named it, is told here too."""
+    if seen.wanted_objects is None or seen.keystone is None or seen.keystone.sidecar:
+        return None
+    message = f"spec.federation.proxyImage of Keystone {seen.keystone.name} is not set, and there is no sidecar without it{_still_open(seen)}"
+    return Waiting("WaitingForProjection", message, after=POLL)
+
+
+def _still_open(seen: Seen) -> str:
+    """That the identity provider cannot be closed, although it should be: the Keystone's sidecar denies its paths as long."""
+    opened = seen.stored(FEDERATION_OBJECTS_READY)
+    if seen.mount.carries or opened is None or not opened.is_true or not isinstance(seen.lookup, Unknown):
+        return ""
+    return f"; the identity provider is still open, because Keystone cannot be asked: {seen.lookup.message}"
 
 
 def nobody_comes_first(seen: Seen) -> Answer:
@@ -36,7 +53,7 @@ def configuration_is_mounted(seen: Seen) -> Answer:
     message = (
         f"the Keystone Deployment mounts an older {seen.file}"
         if seen.mount.carries
-        else f"{seen.file} is not mounted yet"
+        else f"{seen.file} is not mounted yet{_still_open(seen)}"
     )
     return Waiting("WaitingForProjection", message, after=POLL)
 
@@ -49,7 +66,7 @@ def every_replica_runs_it(seen: Seen) -> Answer:
 
 
 CONFIG_RULES: Final[tuple[Rule, ...]] = (
-    configuration_renders, nobody_comes_first, configuration_is_mounted, every_replica_runs_it,
+    configuration_renders, nobody_comes_first, sidecar_is_declared, configuration_is_mounted, every_replica_runs_it,
 )  # fmt: skip
 
 

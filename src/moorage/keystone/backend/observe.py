@@ -93,6 +93,7 @@ def _keystone(world: World, backend: KeystoneIdentityBackend) -> KeystoneFacts |
         api_message=why,
         admin_user=bootstrap.get("adminUser", "admin"),
         admin_secret=bootstrap["adminPasswordSecretRef"]["name"],
+        sidecar=bool((obj["spec"].get("federation") or {}).get("proxyImage")),
     )
 
 

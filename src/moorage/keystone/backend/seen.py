@@ -29,7 +29,7 @@ DEFAULT_DOMAIN_ID: Final = "default"
 
 @dataclass(frozen=True, slots=True)
 class KeystoneFacts:
-    """What a backend needs to know of its Keystone."""
+    """What a backend needs to know of its Keystone. `sidecar`: it declares an image for the sidecar."""
 
     name: str
     terminating: bool
@@ -37,6 +37,7 @@ class KeystoneFacts:
     api_message: str
     admin_user: str
     admin_secret: str
+    sidecar: bool = True
 
 
 @dataclass(frozen=True, slots=True)
