@@ -187,7 +187,10 @@ class Spec(Model):
     oidc: Oidc | None = field(None, doc="OpenID Connect provider; required when type is OIDC, else forbidden.")
     saml: Saml | None = field(None, doc="SAML 2.0 identity provider; required when type is SAML, else forbidden.")
     mappings: tuple[MappingRule, ...] | None = field(
-        None, doc="Keystone mapping rules of a federation backend.", max_items=32, list_type="atomic"
+        None,
+        doc="Keystone mapping rules of a federation backend. A rule can name any user and group: whoever may write this decides who gets in.",
+        max_items=32,
+        list_type="atomic",
     )
     groups: tuple[FederationGroup, ...] | None = field(
         None, doc="Local groups in this domain that mapping rules target, federation backends only.", max_items=32,

@@ -1,7 +1,7 @@
 """The OIDC and SAML half of the declaration: provider blocks, mapping rules, groups.
 
-Enters: nothing. Leaves: models that `types.py` puts into the kind. This version declares and checks them; it attaches
-LDAP only. Source: seed 000, OIDCBackendSpec to FederationRoleAssignmentSpec; spec/keystone.md 2.1.
+Enters: nothing. Leaves: models that `types.py` puts into the kind: fields, bounds, CEL, and the sentences of CRD and reference.
+Source: seed 000, OIDCBackendSpec to FederationRoleAssignmentSpec; spec/keystone.md 2.1.
 """
 
 from __future__ import annotations
@@ -157,7 +157,11 @@ class Saml(Model):
         max_length=128,
     )
     forward_attributes: tuple[Annotated[str, _ATTRIBUTE], ...] | None = field(
-        None, doc="Assertion attributes passed on to Keystone as MELLON-<attribute>.", max_items=32, list_type="atomic"
+        None,
+        doc="Assertion attributes passed on to Keystone as MELLON-<attribute>. Several values of one are joined with ;,"
+        " where Keystone splits them again: no value may hold a ; of its own.",
+        max_items=32,
+        list_type="atomic",
     )
 
 
@@ -208,8 +212,15 @@ class MappingLocal(Model):
 
     user: MappingUser | None = field(None, doc="The local user.")
     group: MappingGroup | None = field(None, doc="One local group.")
-    group_ids: str | None = field(None, doc="Group ids from a remote value.", max_length=256)
-    groups: str | None = field(None, doc="Group names from a remote value; needs domain.", max_length=256)
+    group_ids: str | None = field(
+        None, doc="Group ids from a remote value, which Keystone splits at ;.", max_length=256
+    )
+    groups: str | None = field(
+        None,
+        doc="Group names from a remote value; needs domain. Keystone splits the value at ;, so a group of the provider"
+        " that is called x;ops makes its members members of ops.",
+        max_length=256,
+    )
     projects: tuple[MappingProject, ...] | None = field(
         None, doc="Projects of the user.", max_items=16, list_type="atomic"
     )
