@@ -189,9 +189,9 @@ class Api:
     id: str
     name: str
     resource: str
-    permissions: tuple[Permission, ...]
-    allow_cimd: bool
-    created_at: datetime | None
+    permissions: tuple[Permission, ...] = ()
+    allow_cimd: bool = False
+    created_at: datetime | None = None
 
     def permission_ids(self) -> dict[str, str]:
         """Ids by key."""

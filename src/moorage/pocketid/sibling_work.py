@@ -123,13 +123,14 @@ def _noted(search: Search[T], item: T) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """How a kind's counterpart is called: in sentences, in event reasons; where the status keeps its id; what it is shown by."""
+    """How a kind's counterpart is called: in sentences, in event reasons; where the status keeps its id; what it is shown by, and for what."""
 
     kind: Kind[Any]
     word: str
     reason: str
     field: str
     shown: str = "name"
+    purpose: str = ""
 
 
 def remembered(seen: Seen, id: str | None, noun: Noun) -> Seen:
@@ -162,10 +163,11 @@ def recognised(world: World, seen: Seen, noun: Noun) -> Seen:
     return replace(seen, happened=(*seen.happened, _taken(noun, seen.found, "adopted")))
 
 
-def _taken(noun: Noun, item: Any, what: Literal["created", "adopted"], detail: str = "") -> Event:
+def _taken(noun: Noun, item: Any, what: Literal["created", "adopted"]) -> Event:
     """The event of a counterpart that is ours from now on; it is counted."""
     metrics.operated(noun.kind.kind, what)
-    text = f"{what} {noun.word} {getattr(item, noun.shown)!r}{detail} (id {item.id})"
+    purpose = f" for {getattr(item, noun.purpose)}" if noun.purpose else ""
+    text = f"{what} {noun.word} {getattr(item, noun.shown)!r}{purpose} (id {item.id})"
     return Event("Normal", f"{noun.reason}{what.capitalize()}", text)
 
 
@@ -221,12 +223,10 @@ async def perform(
     return replace(done, tried=(*done.tried, plan))
 
 
-def taken(
-    noun: Noun, seen: Seen, listing: Listing[T], item: T, ours: Literal["created", "adopted"], detail: str = ""
-) -> Seen:
+def taken(noun: Noun, seen: Seen, listing: Listing[T], item: T, ours: Literal["created", "adopted"]) -> Seen:
     """The snapshot after a create: the counterpart is there, made by us or taken over."""
     listing.note(item)
-    return replace(seen.with_found(item, _taken(noun, item, ours, detail)), known=item.id)
+    return replace(seen.with_found(item, _taken(noun, item, ours)), known=item.id)
 
 
 def updated(noun: Noun, seen: Seen, listing: Listing[T], item: T, what: str) -> Seen:

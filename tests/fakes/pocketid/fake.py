@@ -71,6 +71,8 @@ class Fake:
         """URLs that the server was told to download."""
         self.documents: dict[str, dict[str, Any]] = {}
         """Client metadata documents by URL."""
+        self.told: dict[str, list[str]] = {}
+        """Every secret that was ever sent or told, by client: for proofs that what was retired fails. The store holds hashes only."""
         self.forced_prefixes: deque[str] = deque()
         """How the next generated secrets begin."""
         self.refuse_first = 0
@@ -139,6 +141,7 @@ class Fake:
         """A secret as the migration from the single column leaves it: no prefix. Its id."""
         secret = Secret(digest(value), "", self.clock.now())
         self.store.clients[client].secrets.append(secret)
+        self.told.setdefault(client, []).append(value)
         return secret.id
 
     def place_cimd_client(self, url: str, name: str, callbacks: list[str], description: str = "") -> None:

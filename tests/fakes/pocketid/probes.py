@@ -54,14 +54,18 @@ class Browser:
 
 
 async def ask_token(
-    http: aiohttp.ClientSession, url: str, form: Mapping[str, str], basic: tuple[str, str] | None = None
+    http: aiohttp.ClientSession,
+    url: str,
+    form: Mapping[str, str],
+    basic: tuple[str, str] | None = None,
+    path: str = "/api/oidc/token",
 ) -> Said:
-    """One request to the token endpoint; `basic` is client id and secret for a header, form-encoded as RFC 6749 says."""
+    """One request to the token endpoint, or to a neighbour of it; `basic` is client id and secret for a header, form-encoded as RFC 6749 says."""
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     if basic:
         text = ":".join(map(quote_plus, basic))
         headers["Authorization"] = "Basic " + base64.b64encode(text.encode()).decode()
-    async with http.post(f"{url}/api/oidc/token", data=urlencode(form).encode(), headers=headers) as answer:
+    async with http.post(url + path, data=urlencode(form).encode(), headers=headers) as answer:
         return Said(answer.status, json.loads(await answer.read()))
 
 
@@ -82,16 +86,23 @@ async def log_in(http: aiohttp.ClientSession, url: str, api_key: str, user: str)
         return Browser(http, url, cookie.value)
 
 
-async def authorize(browser: Browser, client: str, redirect: str, **asked: str) -> Mapping[str, str]:
-    """Send the user through; the parameters at the callback, or {"refused": where he ended instead}."""
+async def authorize(browser: Browser, client: str, redirect: str, secret: str = "", **asked: str) -> Mapping[str, str]:
+    """Send the user through; the parameters at the callback, or {"refused": where he ended instead}.
+
+    Args:
+        secret: the request is pushed first (RFC 9126), as the client with this secret.
+    """
     wanted = {
         "client_id": client,
         "redirect_uri": redirect,
         "response_type": "code",
         "scope": SCOPES,
         "state": secrets.token_hex(8),
+        **asked,
     }
-    location = await browser.get(f"/authorize?{urlencode(wanted | asked)}")
+    if secret:
+        wanted = {"client_id": client, "request_uri": await _push(browser, client, secret, wanted)}
+    location = await browser.get(f"/authorize?{urlencode(wanted)}")
     interaction = parse_qs(urlsplit(location).query).get("interaction")
     if location.startswith("/interaction?") and interaction:
         location = await browser.get(await browser.agree(interaction[0]))
@@ -100,20 +111,34 @@ async def authorize(browser: Browser, client: str, redirect: str, **asked: str) 
     return {name: values[0] for name, values in parse_qs(urlsplit(location).query).items()}
 
 
-async def code_flow(browser: Browser, client: str, secret: str, redirect: str, pkce: bool = True) -> Said:
-    """The whole flow; `secret` "" for a public client."""
+async def _push(browser: Browser, client: str, secret: str, wanted: Mapping[str, str]) -> str:
+    """The name of a pushed request; "" when it is refused."""
+    said = await ask_token(browser.http, browser.url, wanted, (client, secret), path="/api/oidc/par")
+    return str(said.body.get("request_uri", ""))
+
+
+async def code_form(
+    browser: Browser, client: str, redirect: str, pkce: bool = True, pushed_with: str = ""
+) -> Mapping[str, str]:
+    """The user's part of the flow: the form that turns his code into tokens, or the error at the callback, or {"refused": ...}."""
     verifier = secrets.token_urlsafe(40)
     hashed = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
     proof = {"code_challenge": hashed, "code_challenge_method": "S256"} if pkce else {}
-    came = await authorize(browser, client, redirect, **proof)
+    came = await authorize(browser, client, redirect, pushed_with, **proof)
     if "code" not in came:
-        return Said(0, came)
-    form = {"grant_type": "authorization_code", "code": came["code"], "redirect_uri": redirect} | (
-        {"code_verifier": verifier} if pkce else {}
-    )
+        return came
+    form = {"grant_type": "authorization_code", "code": came["code"], "redirect_uri": redirect}
+    return form | ({"code_verifier": verifier} if pkce else {})
+
+
+async def code_flow(browser: Browser, client: str, secret: str, redirect: str, pkce: bool = True) -> Said:
+    """The whole flow; `secret` "" for a public client."""
+    form = await code_form(browser, client, redirect, pkce)
+    if "code" not in form:
+        return Said(0, form)
     return await ask_token(
         browser.http,
         browser.url,
-        form if secret else form | {"client_id": client},
+        form if secret else {**form, "client_id": client},
         (client, secret) if secret else None,
     )

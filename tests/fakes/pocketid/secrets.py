@@ -59,6 +59,7 @@ def minted(call: Call, client: Client, value: str | None, expires: str | None) -
     value = value or generated(call)
     secret = Secret(digest(value), value[:4], call.now, expires)
     client.secrets.append(secret)
+    call.fake.told.setdefault(client.id, []).append(value)
     return call.fake.shown.secret(secret) | {"secret": value}
 
 

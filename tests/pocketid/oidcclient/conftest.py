@@ -1,4 +1,4 @@
-"""A scene for each test."""
+"""A scene for each test; whatever the test did, it ends with the proof of its secrets."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from .proof import prove
 from .scene import Scene, scene
 
 
@@ -14,3 +15,4 @@ from .scene import Scene, scene
 async def here(tmp_path: Path) -> AsyncIterator[Scene]:
     async with scene(tmp_path) as made:
         yield made
+        await prove(made)

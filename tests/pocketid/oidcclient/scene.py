@@ -9,16 +9,19 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import shutil
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import quote
 
 import aiohttp
 from tests.crashpoints import cached_world, passes
 from tests.fakes.pocketid import Fake, serving
 from tests.fakes.pocketid.model import Api, Group, Permission
+from tests.fakes.pocketid.probes import machine_token
 
 from moorage.apiserver.server import Server
 from moorage.core.meta import JsonObject, Key
@@ -53,11 +56,33 @@ class Scene:
     fake: Fake
     url: str
     told: list[Event] = field(default_factory=list)
+    ahead: timedelta = timedelta(0)
+    spares: frozenset[str] = frozenset()
+    """Secrets that stay valid although nothing declares it, since nobody can tell them from the stored one (seed 004, Client Secret)."""
+
+    # --- time
+
+    def now(self) -> datetime:
+        """The time of the operator; the server's goes with it."""
+        return datetime.now(UTC) + self.ahead
+
+    def later(self, **span: float) -> None:
+        """Let time pass, for the operator and for the server; takes what timedelta takes."""
+        passed = timedelta(**span)
+        self.ahead += passed
+        self.fake.clock.offset += passed.total_seconds()
+
+    def travel(self, to: str) -> None:
+        """Go to a moment in UTC, such as 2027-03-28T00:59:59."""
+        self.later(seconds=(datetime.fromisoformat(to).replace(tzinfo=UTC) - self.now()).total_seconds())
+
+    # --- the operator's part
 
     @contextlib.asynccontextmanager
     async def world(self, fence: Any = None) -> AsyncIterator[World]:
         """What a process that just started sees."""
         async with cached_world(self.client, [INSTANCE_ROOM, ROOM], fence or (lambda: None)) as world:
+            world.clock = self.now
             yield world
 
     async def settle(self, key: Key = KEY) -> Outcome:
@@ -179,12 +204,12 @@ class Scene:
 
     async def login(self, id: str, secret: str) -> int:
         """The HTTP status that the token endpoint gives to client_credentials."""
-        pair = f"{quote(id, safe='')}:{quote(secret, safe='')}"
-        headers = {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+        return await self.token(id, secret)
+
+    async def token(self, id: str, secret: str, **form: str) -> int:
+        """The same with `resource` and `scope`."""
         async with aiohttp.ClientSession() as http:
-            form = {"grant_type": "client_credentials"}
-            async with http.post(f"{self.url}/api/oidc/token", data=form, headers=headers) as answer:
-                return answer.status
+            return (await machine_token(http, self.url, id, secret, **form)).status
 
     async def proven(self, name: str = SECRET) -> str:
         """The stored secret, once the token endpoint has taken it."""
@@ -206,25 +231,45 @@ def resource(kind: Any, name: str, spec: JsonObject) -> JsonObject:
 @contextlib.asynccontextmanager
 async def scene(folder: Path, fake: Fake | None = None) -> AsyncIterator[Scene]:
     """A fresh scene whose instance is Ready."""
+    shutil.copytree(await _furnished(), folder / "data")
+    found = fake or Fake()
+    async with _api_server(folder) as client, serving(found) as url:
+        made = Scene(client, found, url)
+        await made.secret("pocketid-key", token=found.api_key)
+        await _until_served(client)
+        await made.instance()
+        await made.attach()
+        found.journal.clear()
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def _api_server(folder: Path) -> AsyncIterator[Client]:
     server = Server(folder / "data")
     await server.start()
     try:
         server.kubeconfig(folder / "kubeconfig")
-        found = fake or Fake()
-        async with Client(load_kubeconfig(folder / "kubeconfig")) as client, serving(found) as url:
-            made = Scene(client, found, url)
+        async with Client(load_kubeconfig(folder / "kubeconfig")) as client:
+            yield client
+    finally:
+        await server.stop()
+
+
+_KEPT: list[TemporaryDirectory[str]] = []
+"""The data of an API server with kinds and namespace, made once a process: judging a CRD costs more than a pass does."""
+
+
+async def _furnished() -> Path:
+    if not _KEPT:
+        kept = TemporaryDirectory(prefix="pocketid-scene-")
+        async with _api_server(Path(kept.name)) as client:
             for kind in KINDS:
                 await client.create(CRDS, kind.crd())
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
             await client.create(NAMESPACES, body)
-            await made.secret("pocketid-key", token=found.api_key)
             await _until_served(client)
-            await made.instance()
-            await made.attach()
-            found.journal.clear()
-            yield made
-    finally:
-        await server.stop()
+        _KEPT.append(kept)
+    return Path(_KEPT[0].name) / "data"
 
 
 async def _until_served(client: Client) -> None:

@@ -330,5 +330,8 @@ def test_the_summary_tells_times_and_no_character() -> None:
 
 def test_the_cap_gives_way_to_a_rotation() -> None:
     held = tuple(row(f"x{n}", f"x{n:03d}", 100 + n) for n in range(19))
-    base = replace(OWN, held=(*held, row("mine", "aaaa")), stored=SecretText("aaaa-stored-value"), asked=True)
+    mine = row("mine", "aaaa")
+    base = replace(
+        OWN, held=(*held, mine), stored=SecretText("aaaa-stored-value"), asked=True, overlap=timedelta(days=1)
+    )
     assert step(base) == Delete(("x18",), Retired.CAP)

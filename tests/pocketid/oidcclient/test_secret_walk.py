@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -320,8 +321,9 @@ async def test_a_full_client_gets_room_for_a_new_secret(here: Scene) -> None:
     await ready_client(here, clientSecretOverlap="24h")
     while len(here.server().secrets) < 20:
         here.fake.place_legacy_secret(here.server().id, f"old-secret-{len(here.server().secrets):016}")
-    held = here.server().secrets
-    held[:] = [item.__class__(item.digest, item.prefix or f"x{n:03}", item.created) for n, item in enumerate(held)]
+    mine, *others = here.server().secrets
+    older = (replace(item, prefix=f"x{n:03}", created=mine.created - 10**12) for n, item in enumerate(others))
+    here.server().secrets[:] = [*older, mine]
     await here.annotate(regenerate_client_secret="true")
     await here.settle()
     await here.proven()

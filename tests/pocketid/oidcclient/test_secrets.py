@@ -89,6 +89,20 @@ def test_the_overlap_counts_from_the_creation_of_the_current_one(late: timedelta
     assert (plan is not None) == retires
 
 
+@pytest.mark.case("PIDS10", "PIDS13")
+def test_each_overlap_counts_from_its_own_replacement() -> None:
+    """With rotations as often as the overlap is long, the second last is due when the last one is made."""
+    held = [row("first", "aaaa", 125), row("second", "bbbb", 62), row("third", "cccc", 2)]
+    assert plans.retirement_plan(held[2], held, HOUR, NOW) == Delete(("first",), Retired.SUPERSEDED)
+    assert plans.retirement_plan(held[2], held, HOUR, NOW + HOUR) == Delete(("first", "second"), Retired.SUPERSEDED)
+
+
+@pytest.mark.case("PIDS9")
+def test_what_is_younger_than_the_current_one_was_never_stored_and_has_no_overlap() -> None:
+    held = [row("mine", "aaaa", 100), row("stray", "bbbb", 5)]
+    assert plans.retirement_plan(held[0], held, HOUR, NOW) == Delete(("stray",), Retired.SUPERSEDED)
+
+
 @pytest.mark.case("PIDX10")
 def test_without_overlap_the_old_one_goes_at_once_whatever_the_clocks_say() -> None:
     """The Date header has whole seconds, createdAt has nanoseconds; a mint may seem to lie ahead."""

@@ -91,7 +91,7 @@ async def test_ready_is_said_after_a_readback_only(here: Scene) -> None:
     await here.make()
     await here.settle()
     await here.edit(description="new")
-    here.fake.faults.add("status", method="GET", path="*/oidc/clients/*", skip=1)
+    here.fake.faults.add("status", method="GET", path="*/oidc/clients/*", skip=2)
     await here.once()
     assert (await here.ready())[0] == "False/GetError"
     assert here.server().settings["description"] == "new"

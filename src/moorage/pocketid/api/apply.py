@@ -53,5 +53,5 @@ async def _create(seen: Seen, client: PocketID, apis: Listing[Api], plan: Create
         found = await client.find_api_of(plan.resource)
         if found is None:
             raise
-        return taken(NOUN, seen, apis, found, "adopted", f" for {found.resource}")
-    return taken(NOUN, seen, apis, made, "created", f" for {made.resource}")
+        return taken(NOUN, seen, apis, found, "adopted")
+    return taken(NOUN, seen, apis, made, "created")

@@ -32,7 +32,7 @@ from .seen import Seen
 from .types import KIND
 
 BY_NAMED_API: Final = "pocketid-client-by-named-api"
-NOUN: Final = Noun(KIND, "API", "API", "apiID")
+NOUN: Final = Noun(KIND, "API", "API", "apiID", purpose="resource")
 
 
 async def observe(world: World, key: Key) -> Seen | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
-from moorage.core.outcome import Done, Failed, Outcome, Waiting
+from moorage.core.outcome import Done, Outcome, Waiting
 
 from .decide_deployed import BESIDE, SERVER
 from .plan import Plan
@@ -17,6 +17,7 @@ from .seen import Seen, Trouble, Unknown
 
 REFUSED_POLL: Final = 60.0
 """Seconds until another look after an answer that only a person can change; a changed Secret wakes us at once."""
+UNREACHABLE_POLL: Final = 5.0
 LONGEST_WAIT: Final = 300.0
 Answer: TypeAlias = Plan | Outcome | None
 
@@ -42,10 +43,10 @@ def api_key_is_there(seen: Seen) -> Answer:
 
 
 def server_answers(seen: Seen) -> Answer:
-    """A broken wire is tried again soon, a refusal within a minute."""
+    """A broken wire is tried again within seconds, however long it was broken: one asks for all clients. A refusal within a minute."""
     match seen.look:
         case Unknown(Trouble.UNREACHABLE, message, 0.0):
-            return Failed("Unreachable", message)
+            return Waiting("Unreachable", message, after=UNREACHABLE_POLL)
         case Unknown(Trouble.UNREACHABLE, message, after):
             return Waiting("Unreachable", message, after=min(after, LONGEST_WAIT))
         case Unknown(_, message, _):

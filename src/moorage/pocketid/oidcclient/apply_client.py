@@ -24,7 +24,7 @@ from moorage.pocketid.rest import (
 from moorage.runtime.room import Event
 from moorage.runtime.world import World
 
-from .observe_server import fetch
+from .observe_server import fetch, look_aside
 from .plans import CreateClient, DeleteClient, LeaveInstance, Look, RefreshMetadata, SetGroups, UpdateClient
 from .secret_facts import with_secrets
 from .secrets import Made, Trigger
@@ -49,7 +49,7 @@ async def perform(world: World, seen: Seen, plan: ClientPlan) -> Seen:
             case Look():
                 return _known(seen, await fetch(remote, lists, _id(seen)), lists)
             case CreateClient():
-                return await _create(seen, remote, lists, plan)
+                return await _create(world, seen, remote, plan)
             case UpdateClient():
                 return await _update(seen, remote, lists, plan)
             case SetGroups():
@@ -85,8 +85,9 @@ def _known(seen: Seen, client: Client, lists: Lists) -> Seen:
 # --- create, or adopt
 
 
-async def _create(seen: Seen, remote: PocketID, lists: Lists, plan: CreateClient) -> Seen:
-    """An id that is taken is adopted: it is what the resource names."""
+async def _create(world: World, seen: Seen, remote: PocketID, plan: CreateClient) -> Seen:
+    """An id that is taken is adopted: it is what the resource names. What hangs on the client is looked for at once, so that Ready means all of it."""
+    lists = lists_of(world, remote.url)
     lost = isinstance(seen.look, Absent) and seen.look.lost
     if lost:
         metrics.EXTERNAL_DELETIONS.labels(KIND.kind).inc()
@@ -102,12 +103,13 @@ async def _create(seen: Seen, remote: PocketID, lists: Lists, plan: CreateClient
         client = await fetch(remote, lists, id)
         if client.client_type == CIMD:
             raise
-        seen = seen.after(look=Found(client, fresh=True), secrets=None)
+        seen = await look_aside(world, seen.after(look=Found(client, fresh=True)), remote)
         return with_secrets(seen, client, lists.clock(remote, seen.now))
     lists.clients.note(made.client)
     metrics.operated(KIND.kind, "created")
     seen = _lacking(seen, lists, plan, made.client)
     seen = seen.after(created=True, look=Found(made.client, fresh=True, dirty=True))
+    seen = await look_aside(world, seen, remote)
     seen = seen.tells(Event("Normal", "ClientCreated", f"created client {made.client.name!r} (id {made.client.id})"))
     return _with_first_secret(with_secrets(seen, made.client, lists.clock(remote, seen.now)), made.secret)
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Final, TypeAlias
 
 from moorage.pocketid.reach import lists_of
-from moorage.pocketid.rest import Access, Grant, LogoRefused, NotFound, PocketID
+from moorage.pocketid.rest import Access, Api, Grant, LogoRefused, NotFound, PocketID
 from moorage.runtime.room import Event
 from moorage.runtime.world import World
 
@@ -88,6 +88,12 @@ def _logo(seen: Seen, side: str, url: str | None) -> Seen:
 # --- grants
 
 
+def _first_grant(seen: Seen, api_id: str) -> Grant:
+    """A row that the server did not list: nothing is held, by whatever way."""
+    need = next(item for item in seen.apis.needs if item.api_id == api_id)
+    return Grant(Api(api_id, need.name, need.audience), Access(), False, frozenset())
+
+
 async def _grant(seen: Seen, remote: PocketID, id: str, plan: SetGrant | RemoveGrant) -> Seen:
     """The answer is what the server applied, which may be less than it was sent."""
     grants = seen.apis.grants
@@ -100,8 +106,7 @@ async def _grant(seen: Seen, remote: PocketID, id: str, plan: SetGrant | RemoveG
         applied = await remote.set_api_client_grant(plan.api_id, id, plan.access)
         told = Event("Normal", "AccessGranted", f"granted access to API {plan.api_id}")
     known = {grant.api.id: grant for grant in grants}
-    if plan.api_id not in known:
-        return seen.after(apis=replace(seen.apis, grants=await remote.list_api_client_grants(id))).tells(told)
-    known[plan.api_id] = replace(known[plan.api_id], access=applied)
+    before = known.get(plan.api_id) or _first_grant(seen, plan.api_id)
+    known[plan.api_id] = replace(before, access=applied)
     kept: tuple[Grant, ...] | Unknown = tuple(known.values())
     return seen.after(apis=replace(seen.apis, grants=kept)).tells(told)

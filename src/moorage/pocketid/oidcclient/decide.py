@@ -22,8 +22,7 @@ from .decide_secret import SECRET_RULES
 from .plans import NEEDS_LOOK, Look, Part, Plan
 from .rotation import Deferred, NotDue
 from .rule import Answer, Rule, first_answer, worked
-from .secret_steps import waits_for_overlap
-from .secrets import retires_at
+from .secret_steps import next_retirement
 from .seen import Found, Seen
 
 SOONEST: Final = 1.0
@@ -43,10 +42,12 @@ def decide(seen: Seen) -> Plan | Outcome | Released:
     answer = first_answer(CLIENT_RULES, seen)
     if answer is not None:
         return answer
-    answers = [first_answer(rules, seen) for rules in PARTS]
-    plan = next((item for item in answers if item is not None and not isinstance(item, Outcome | Released)), None)
-    if plan is not None:
-        return _with_fresh_eyes(plan, seen)
+    answers: list[Answer] = []
+    for rules in PARTS:
+        answer = first_answer(rules, seen)
+        if answer is not None and not isinstance(answer, Outcome | Released):
+            return _with_fresh_eyes(answer, seen)
+        answers.append(answer)
     if Part.LOOK not in seen.failures and (look := read_back(seen)) is not None:
         return look
     return _summed(answers, seen)
@@ -91,8 +92,8 @@ def _next_look(seen: Seen) -> float:
     if secrets is None:
         return resync
     times: list[float] = []
-    if waits_for_overlap(secrets) and secrets.current is not None:
-        times.append((retires_at(secrets.current, secrets.overlap) - secrets.server_now).total_seconds())
+    if (retires := next_retirement(secrets)) is not None:
+        times.append((retires - secrets.server_now).total_seconds())
     match secrets.rotation:
         case NotDue(datetime() as at) | Deferred(_, datetime() as at, _):
             times.append((at - seen.now).total_seconds())

@@ -19,10 +19,19 @@ from .seen import Seen, Unknown
 
 
 def scim_is_known(seen: Seen) -> Answer:
-    """A token that cannot be read, or a look that failed, changes nothing."""
-    if not seen.scim.fault:
-        return None
-    return Waiting(Part.SCIM.reason, seen.scim.fault, after=seen.settings.resync)
+    """A token that cannot be read changes nothing, nor does a look that failed: that one is tried again soon."""
+    if seen.scim.fault:
+        return Waiting(Part.SCIM.reason, seen.scim.fault, after=seen.settings.resync)
+    return _not_known(Part.SCIM, seen.scim.look)
+
+
+def _not_known(part: Part, look: object) -> Answer:
+    match look:
+        case Unknown(message, None):
+            return Failed(part.reason, message)
+        case Unknown(message, after):
+            return Waiting(part.reason, message, after=after)
+    return None
 
 
 def scim_is_as_declared(seen: Seen) -> Answer:
@@ -50,12 +59,7 @@ SCIM_RULES: Final[tuple[Rule, ...]] = (worked(Part.SCIM), scim_is_known, scim_is
 
 def grants_are_known(seen: Seen) -> Answer:
     """A look that failed is not a fact."""
-    match seen.apis.grants:
-        case Unknown(message, None):
-            return Failed(Part.ACCESS.reason, message)
-        case Unknown(message, after):
-            return Waiting(Part.ACCESS.reason, message, after=after)
-    return None
+    return _not_known(Part.ACCESS, seen.apis.grants)
 
 
 def grants_are_as_declared(seen: Seen) -> Answer:

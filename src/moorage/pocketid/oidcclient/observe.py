@@ -29,7 +29,7 @@ from .render import owned
 from .rivals import BY_CLAIM, claims, rival_of
 from .secret_facts import with_secrets
 from .secrets import declared_fault, source_version
-from .seen import Declared, Kept, Seen
+from .seen import Declared, Kept, Seen, Unknown
 from .types import KIND, PocketIDOIDCClient
 
 
@@ -41,7 +41,7 @@ async def observe(world: World, key: Key) -> Seen | None:
         return None
     client = KIND.parse(obj)
     seen = Seen(client, settings(), world.now(), annotations=client.metadata.annotations)
-    seen = replace(seen, groups=listing_groups(world, key))
+    seen = seen.after(groups=listing_groups(world, key))
     seen = _with_rival(world, _with_instance(world, seen), obj)
     if seen.terminating or seen.remote is None or seen.held_back:
         return seen
@@ -62,22 +62,22 @@ def _with_instance(world: World, seen: Seen) -> Seen:
     chosen = select(seen.client.spec.instance_selector, seen.key.namespace, instances, bound)
     if isinstance(chosen, NotSelected):
         gone = seen.terminating and not instances
-        return seen if gone else replace(seen, instance_fault=chosen.why)
+        return seen if gone else seen.after(instance_fault=chosen.why)
     seen = _reached(world, seen, chosen.instance)
     left = bound_instance(chosen.left, instances)
     if left is None:
-        return replace(seen, moved=chosen.left is not None)
+        return seen.after(moved=chosen.left is not None)
     elsewhere = reach(world, left)
     facts = facts_of(left)
-    return replace(seen, moved=True, left=facts, elsewhere=None if isinstance(elsewhere, NotReachable) else elsewhere)
+    return seen.after(moved=True, left=facts, elsewhere=None if isinstance(elsewhere, NotReachable) else elsewhere)
 
 
 def _reached(world: World, seen: Seen, instance: JsonObject) -> Seen:
     facts, remote = facts_of(instance), reach(world, instance)
     lacks = frozenset(lists_of(world, facts.url).lacks)
     if isinstance(remote, NotReachable):
-        return replace(seen, instance=facts, api_fault=f"PocketIDInstance {facts.key}: {remote.why}")
-    return replace(seen, instance=facts, remote=remote, lacks=lacks)
+        return seen.after(instance=facts, api_fault=f"PocketIDInstance {facts.key}: {remote.why}")
+    return seen.after(instance=facts, remote=remote, lacks=lacks)
 
 
 def _with_rival(world: World, seen: Seen, obj: JsonObject) -> Seen:
@@ -87,8 +87,8 @@ def _with_rival(world: World, seen: Seen, obj: JsonObject) -> Seen:
         for item in world.cache.list(KIND.resource, index=BY_CLAIM, value=claim)
     }
     rival = rival_of(obj, others.values())
-    seen = replace(seen, claimed=partial(_claimant, world, seen, obj))
-    return seen if rival is None else replace(seen, rival=str(rival.key), held_back=rival.first)
+    seen = seen.after(claimed=partial(_claimant, world, seen, obj))
+    return seen if rival is None else seen.after(rival=str(rival.key), held_back=rival.first)
 
 
 def _claimant(world: World, seen: Seen, obj: JsonObject, id: str) -> str | None:
@@ -159,13 +159,20 @@ async def _asked(world: World, seen: Seen, remote: PocketID) -> Seen:
     """The snapshot with what the server says."""
     lists = lists_of(world, remote.url)
     refused = frozenset(url for url, until in lists.refused.items() if until > seen.now)
-    seen = replace(seen, refused_logos=refused)
-    seen = replace(seen, groups=await groups_of(world, seen, lists))
-    seen = replace(seen, look=await look(seen, remote, lists))
+    seen = seen.after(refused_logos=refused)
+    seen = seen.after(groups=await groups_of(world, seen, lists))
+    seen = seen.after(look=await look(seen, remote, lists))
     found = seen.found
     if found is None:
-        return seen
+        return _doubting(world, seen)
     if (other := seen.claimed(found.id)) is not None:
-        return replace(seen, rival=other, held_back=True)
+        return seen.after(rival=other, held_back=True)
     seen = await look_aside(world, seen, remote)
     return with_secrets(seen, found, lists.clock(remote, seen.now))
+
+
+def _doubting(world: World, seen: Seen) -> Seen:
+    """A look that nobody answered: the instance is looked at at once, so that one asks for all while the server is down, and tells all when it is back."""
+    if isinstance(seen.look, Unknown) and seen.look.after is None and seen.instance is not None:
+        world.wake(INSTANCE.resource, seen.instance.key)
+    return seen

@@ -97,7 +97,7 @@ async def _named(seen: Seen, remote: PocketID, lists: Lists, *, lost: bool) -> L
 
 
 async def look_aside(world: World, seen: Seen, remote: PocketID) -> Seen:
-    """What only a read of its own shows; nothing for a client without such features."""
+    """What only a read of its own shows; nothing for a client without such features, and for one made just now nobody is asked."""
     return seen.after(scim=await _scim(world, seen, remote), apis=await _apis(seen, remote))
 
 
@@ -108,7 +108,8 @@ async def _apis(seen: Seen, remote: PocketID) -> Apis:
         return seen.apis
     assert isinstance(seen.look, Found)
     try:
-        return replace(seen.apis, grants=await remote.list_api_client_grants(seen.look.client.id))
+        grants = () if seen.created else await remote.list_api_client_grants(seen.look.client.id)
+        return replace(seen.apis, grants=grants)
     except PocketIDError as error:
         return replace(seen.apis, grants=unknown(error))
 
@@ -116,16 +117,22 @@ async def _apis(seen: Seen, remote: PocketID) -> Apis:
 async def _scim(world: World, seen: Seen, remote: PocketID) -> Scim:
     """The provider; asked when one is declared, was made by us, or may be left from a pass that was cut short."""
     spec, status = seen.client.spec, seen.client.status
-    ready = conditions.find(conditions.from_wire(item.to_wire() for item in status.conditions), READY)
-    if spec.scim is None and not status.scim_provider_id and (ready is not None or seen.known_id is None):
+    if spec.scim is None and not status.scim_provider_id and (_is_told(seen) or seen.known_id is None):
         return Scim()
     assert isinstance(seen.look, Found)
     token, fault = await _token(world, seen)
     try:
-        provider = await remote.get_oidc_client_scim_service_provider(seen.look.client.id)
+        provider = None if seen.created else await remote.get_oidc_client_scim_service_provider(seen.look.client.id)
     except PocketIDError as error:
-        return Scim(fault=str(error))
+        return Scim(look=unknown(error))
     return Scim(True, provider, token, fault)
+
+
+def _is_told(seen: Seen) -> bool:
+    """Whether a pass over this declaration came to its end: Ready, of this generation. Before, one may have been cut short."""
+    status = seen.client.status
+    ready = conditions.find(conditions.from_wire(item.to_wire() for item in status.conditions), READY)
+    return ready is not None and ready.is_true and status.observed_generation == seen.client.metadata.generation
 
 
 async def _token(world: World, seen: Seen) -> tuple[SecretText, str]:

@@ -71,7 +71,7 @@ def _ready(seen: Seen, outcome: Outcome) -> Condition:
 def _events(seen: Seen, ready: Condition) -> tuple[Event, ...]:
     events = list(seen.happened)
     found = seen.found
-    if found is not None and not seen.created and seen.known_id != found.id and not seen.held_back:
+    if found is not None and seen.adopted:
         events.append(Event("Normal", "ClientAdopted", f"adopted client {found.name!r} (id {found.id})"))
     if seen.rival and not seen.held_back:
         message = f"PocketIDOIDCClient {seen.rival} claims the same client and is held back"

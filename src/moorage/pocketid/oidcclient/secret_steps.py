@@ -38,11 +38,10 @@ from .secrets import (
     declared_plan,
     mint_plan,
     oldest_first,
-    overlap_passed,
     present,
     resolve,
     retirement_plan,
-    retires_at,
+    retirements,
 )
 from .types import PocketIDOIDCClient, SecretStatus
 
@@ -235,8 +234,8 @@ RULES: Final[Mapping[Mode, tuple[Rule, ...]]] = {
     Mode.OWN: (
         a_collision_is_discarded,
         a_fresh_value_is_stored,
-        a_secret_is_made,
         superseded_ones_are_retired,
+        a_secret_is_made,
     ),
     Mode.KEPT: (
         a_collision_is_discarded,
@@ -307,10 +306,11 @@ def ignored_request(mode: Mode) -> str | None:
 def summary(secrets: Secrets) -> tuple[SecretStatus, ...]:
     """`status.secrets`: the secrets on the server, oldest first, without a character of them."""
     current = secrets.current
+    times = retirements(current, secrets.held, secrets.overlap) if current is not None else {}
     return tuple(
         SecretStatus(
             created=stamp(item.created_at),
-            retires=stamp(retires_at(current, secrets.overlap)) if current and item.id != current.id else None,
+            retires=stamp(times[item.id]) if item.id in times else None,
             active=alive(item, secrets.server_now),
             current=current is not None and item.id == current.id,
         )
@@ -318,14 +318,12 @@ def summary(secrets: Secrets) -> tuple[SecretStatus, ...]:
     )
 
 
-def waits_for_overlap(secrets: Secrets) -> bool:
-    """Whether an older secret is still valid because the overlap has not passed."""
-    current = secrets.current
-    return (
-        current is not None
-        and len(secrets.held) > 1
-        and not overlap_passed(current, secrets.overlap, secrets.server_now)
-    )
+def next_retirement(secrets: Secrets) -> datetime | None:
+    """When the next secret is retired whose overlap has not passed yet, by the server's clock; None when none waits for that."""
+    if secrets.current is None or secrets.overlap <= NEVER:
+        return None
+    times = retirements(secrets.current, secrets.held, secrets.overlap).values()
+    return min((time for time in times if time > secrets.server_now), default=None)
 
 
 def _room(secrets: Secrets) -> Answer:

@@ -6,7 +6,7 @@ delete. Pure. The server tells four characters of each secret and never its valu
     could hold   active, and the prefix is that of the value or none (a secret that an upgrade carried over)
     resolve      the only one with the prefix, else the only one without any, else unknown
     at the cap   what cannot hold a protected value, oldest first
-    retirement   all but the resolved one, oldest first, once its overlap has passed
+    retirement   all but the resolved one, oldest first, each once an overlap has passed since its own replacement was made
 
 Source: seed 004, Client Secret; spec/pocketid.md 3.11, 4.3.
 """
@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import pairwise
 from typing import Final
 
 from moorage.core.secret import SecretText
@@ -186,28 +187,29 @@ def cap_plan(
 def retirement_plan(
     current: ClientSecret, held: Held, overlap: timedelta, now: datetime, kept: Iterable[str] = ()
 ) -> Delete | None:
-    """All but the current one, oldest first, once the overlap has passed since it was made.
+    """All but the current one, oldest first, each once its overlap has passed.
 
     Args:
         overlap: none retires at once, whatever the clocks say.
         now: the server's time, since `created_at` is.
         kept: ids that stay because they may hold the same value.
     """
-    if not overlap_passed(current, overlap, now):
-        return None
-    stay = {current.id, *kept}
-    ids = tuple(secret.id for secret in oldest_first(held) if secret.id not in stay)
+    times = retirements(current, held, overlap)
+    ids = tuple(id for id, time in times.items() if id not in kept and (overlap <= _NEVER or now >= time))
     return Delete(ids, Retired.SUPERSEDED) if ids else None
 
 
-def overlap_passed(current: ClientSecret, overlap: timedelta, now: datetime) -> bool:
-    """Whether the overlap of the current secret has passed."""
-    return overlap <= _NEVER or now >= retires_at(current, overlap)
+def retirements(current: ClientSecret, held: Held, overlap: timedelta) -> dict[str, datetime]:
+    """When each secret but the current one is deleted at the earliest, oldest first.
 
-
-def retires_at(current: ClientSecret, overlap: timedelta) -> datetime:
-    """When the others are deleted at the earliest."""
-    return current.created_at + max(overlap, _NEVER)
+    Its overlap begins with its own replacement, which is the next secret that was made: measured from the current one, an overlap as long as the
+    interval would begin anew with every rotation and pile secrets up. What is younger than the current one was never stored, so it has none.
+    """
+    rows = oldest_first(held)
+    at = next((index for index, secret in enumerate(rows) if secret.id == current.id), len(rows))
+    span = max(overlap, _NEVER)
+    before = {secret.id: successor.created_at + span for secret, successor in pairwise(rows[: at + 1])}
+    return before | {secret.id: secret.created_at for secret in rows[at + 1 :]}
 
 
 def oldest_first(held: Held) -> list[ClientSecret]:
