@@ -224,9 +224,9 @@ def documents(text: str) -> list[JsonObject]:
 
 
 @contextmanager
-def machine(folder: Path, env: dict[str, str]) -> Iterator[Path]:
+def machine(folder: Path, env: dict[str, str], *arguments: str) -> Iterator[Path]:
     """`moorage up` on a folder; its kubeconfig."""
-    command = [sys.executable, "-m", "moorage.cli", "up", "--data", str(folder / "data")]
+    command = [sys.executable, "-m", "moorage.cli", "up", "--data", str(folder / "data"), *arguments]
     with (folder / "up.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ | env)
         assert process.stdout is not None

@@ -104,7 +104,9 @@ def test_an_alert_says_what_is_the_matter_and_what_to_do(name: str) -> None:
 
 def test_the_guide_names_no_alert_that_is_gone() -> None:
     """Both ways."""
-    assert set(re.findall(r"^\| ((?:Moorage|Keystone|IdentityBackend|PocketID)\w+) \|", GUIDE, re.MULTILINE)) == set(ALERTS)
+    assert set(re.findall(r"^\| ((?:Moorage|Keystone|IdentityBackend|PocketID)\w+) \|", GUIDE, re.MULTILINE)) == set(
+        ALERTS
+    )
 
 
 def test_panels_have_a_place_of_their_own_and_a_sentence() -> None:

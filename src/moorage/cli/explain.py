@@ -47,11 +47,13 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A field's schema, the CEL rules on the way to it, whether it is required."""
+    """A field's schema, the CEL rules on the way to it, those of its own, whether it is required, and which fields on the way are lists."""
 
     node: JsonObject
     rules: list[JsonObject]
+    own: list[JsonObject]
     required: bool
+    lists: tuple[bool, ...]
 
 
 def find(kind: str, schema: JsonObject, fields: list[str]) -> Found:
@@ -60,7 +62,8 @@ def find(kind: str, schema: JsonObject, fields: list[str]) -> Found:
     Raises:
         InputError: it does not exist; the message names the fields that do.
     """
-    node, rules, required = schema, _rules(schema), False
+    node, rules, own, required = schema, list[JsonObject](), _rules(schema), False
+    lists: list[bool] = []
     for depth, field in enumerate(fields):
         node = node.get("items", node)
         known = node.get("properties") or {}
@@ -68,9 +71,10 @@ def find(kind: str, schema: JsonObject, fields: list[str]) -> Found:
             where = ".".join([kind, *fields[:depth]])
             raise InputError(f"{where}.{field}", "no such field", f"Known here: {', '.join(known) or 'none'}")
         required = field in (node.get("required") or ())
-        rules = [*rules, *_rules(known[field])]
         node = known[field]
-    return Found(node, rules, required)
+        rules, own = [*rules, *own], [*_rules(node), *_rules(node.get("items") or {})]
+        lists.append("items" in node)
+    return Found(node, rules, own, required, tuple(lists))
 
 
 def describe(kind: str, schema: JsonObject, fields: list[str]) -> list[str]:
@@ -81,18 +85,20 @@ def describe(kind: str, schema: JsonObject, fields: list[str]) -> list[str]:
     lines += _meaning(node)
     lines += ["", f"type:     {_type(node)}", f"required: {'yes' if found.required else 'no'}"]
     lines += list(_facts(node))
-    named = [rule for rule in found.rules if not fields or _names(rule, fields[-1])]
+    named = [*(rule for rule in found.rules if _names(rule, fields[-1])), *found.own]
     lines += ["rules:", *(f"  {rule.get('message') or rule['rule']}" for rule in named)] if named else []
-    lines += ["example:", *_example(fields, node)] if fields else []
+    lines += ["example:", *_example(fields, found)] if fields else []
     lines += list(_fields(node))
     return lines
 
 
-def _example(fields: list[str], node: JsonObject) -> list[str]:
-    """The field where it stands in a manifest, with a value that its bounds admit."""
-    *parents, last = fields
-    lines = [f"  {'  ' * depth}{name}:" for depth, name in enumerate(parents)]
-    return [*lines, f"  {'  ' * len(parents)}{last}: {_value(node)}"]
+def _example(fields: list[str], found: Found) -> list[str]:
+    """The field where it stands in a manifest, with a value that its bounds admit; the first field of a list's item is marked as such."""
+    lines, indent, mark = [], "  ", ""
+    for name, is_list in zip(fields[:-1], found.lists, strict=False):
+        lines.append(f"{indent}{mark}{name}:")
+        indent, mark = f"{indent}{' ' * len(mark)}  ", "- " if is_list else ""
+    return [*lines, f"{indent}{mark}{fields[-1]}: {_value(found.node)}"]
 
 
 def _value(node: JsonObject) -> str:

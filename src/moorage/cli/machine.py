@@ -46,7 +46,7 @@ IMAGES = (
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """What `moorage up` was told: data folder, port (0: any), history in seconds, log level, networks open to metadata, further images."""
+    """What `moorage up` was told: data folder, port (0: any), history in seconds, log level, networks open to metadata, further images, where metrics are shown."""
 
     data: Path
     port: int
@@ -54,6 +54,7 @@ class UpOptions:
     log_level: str
     allowed: tuple[Network, ...] = ()
     images: tuple[Recipe, ...] = ()
+    metrics_bind: str = ""
 
 
 def run_machine(options: UpOptions) -> None:
@@ -99,7 +100,8 @@ async def _run(options: UpOptions) -> None:
     kubeconfig = options.data / "kubeconfig"
     async with _server(options, kubeconfig) as handlers, Client(load_kubeconfig(str(kubeconfig))) as client:
         await install(client)
-        operator = Operator(ROOMS, client, Options(local=True, admissions=ADMISSIONS, allowed=options.allowed))
+        wanted = Options(local=True, metrics_bind=options.metrics_bind, admissions=ADMISSIONS, allowed=options.allowed)
+        operator = Operator(ROOMS, client, wanted)
         handlers.operator = operator
         node = Node(client, options.data, NodeOptions(recipes=(*options.images, *IMAGES), say=typer.echo))
         typer.echo(f"kubeconfig: {kubeconfig}")

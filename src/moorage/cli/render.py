@@ -28,14 +28,18 @@ def command(
 ) -> None:
     """Write what the controllers would project from these files. Needs no server.
 
+    Of Pocket-ID nothing is projected before its server was asked; such resources are checked and named.
+
     Children go to OUT/<namespace>/<kind>/<name>.yaml, files of projected ConfigMaps and Secrets to
     OUT/<namespace>/files/<base>/<key> with mode 0600. Exit code 1 when a resource is refused or skipped.
 
     Example:  moorage render examples/keystone-ldap --out /tmp/rendered
     """
+    from moorage import keystone
     from moorage.cli import manifests
     from moorage.cli.projected import documents
     from moorage.cli.systems import ADMISSIONS
+    from moorage.core.meta import key_of
     from moorage.keystone.offline import render
     from moorage.runtime.install import to_yaml
     from moorage.runtime.offline import lint
@@ -53,6 +57,11 @@ def command(
         _write(out, (namespace, "files", base, key), data)
     for skipped in rendered.skipped:
         typer.echo(f"{skipped.kind} {skipped.key}: skipped: {skipped.why}", err=True)
+    for obj in found.admitted:
+        if obj["kind"] not in keystone.SYSTEM.folders:
+            typer.echo(
+                f"{obj['kind']} {key_of(obj)}: admitted; what it makes depends on its server's answers", err=True
+            )
     if output is Output.json:
         skips = [
             {"kind": s.kind, "namespace": s.key.namespace, "name": s.key.name, "why": s.why} for s in rendered.skipped

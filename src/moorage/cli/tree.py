@@ -23,7 +23,7 @@ def command(
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
-    """Show a resource with its conditions, everything it owns, and the last events.
+    """Show a resource with its conditions, everything it owns, and the last events; of a PocketIDInstance what is bound to it.
 
     Example:  moorage tree Keystone keystone -n openstack
     """
@@ -45,6 +45,7 @@ async def _gather(client: Client, resource: Any, key: Key) -> JsonObject:
 
     owned = (
         resources.DEPLOYMENTS,
+        resources.STATEFUL_SETS,
         resources.REPLICA_SETS,
         resources.PODS,
         resources.JOBS,
@@ -58,7 +59,7 @@ async def _gather(client: Client, resource: Any, key: Key) -> JsonObject:
     )
 
     root = await client.get(resource, key)
-    candidates: list[JsonObject] = []
+    candidates = await _bound(client, resource)
     for child_type in owned:
         try:
             candidates += (await client.list(child_type, key.namespace)).items
@@ -68,9 +69,31 @@ async def _gather(client: Client, resource: Any, key: Key) -> JsonObject:
     return _node(root, candidates, events) | {"status": state_of(root).to_wire()}
 
 
+async def _bound(client: Client, resource: Any) -> list[JsonObject]:
+    """What belongs to a PocketIDInstance, wherever it is: resources whose status names one. Other kinds have none."""
+    from moorage.kube.errors import Forbidden
+
+    if resource.kind != "PocketIDInstance":
+        return []
+    from moorage.cli.pocketid_owners import resources_of
+
+    try:
+        return list(await resources_of(client))
+    except Forbidden:
+        return []
+
+
+def _belongs(item: JsonObject, obj: JsonObject) -> bool:
+    """Whether `obj` owns the item, or is the instance that its status names."""
+    bound = (item.get("status") or {}).get("instance")
+    if bound and obj["kind"] == "PocketIDInstance":
+        return Key(bound["namespace"], bound["name"]) == key_of(obj)
+    return any(owner.get("uid") == obj["metadata"]["uid"] for owner in owners_of(item))
+
+
 def _node(obj: JsonObject, candidates: Sequence[JsonObject], events: Sequence[JsonObject]) -> JsonObject:
     uid = obj["metadata"]["uid"]
-    children = [item for item in candidates if any(owner.get("uid") == uid for owner in owners_of(item))]
+    children = [item for item in candidates if _belongs(item, obj)]
     children.sort(key=lambda item: (item["kind"], item["metadata"]["name"]))
     mine = [event for event in events if (event.get("involvedObject") or {}).get("uid") == uid]
     mine.sort(key=lambda event: event.get("lastTimestamp") or event["metadata"]["creationTimestamp"])
@@ -99,13 +122,15 @@ def _node(obj: JsonObject, candidates: Sequence[JsonObject], events: Sequence[Js
 def _summary(obj: JsonObject) -> str:
     status = obj.get("status") or {}
     match obj["kind"]:
-        case "Deployment" | "ReplicaSet":
+        case "Deployment" | "StatefulSet" | "ReplicaSet":
             return f"{status.get('readyReplicas', 0)}/{(obj.get('spec') or {}).get('replicas', 1)} ready"
         case "Pod":
             return str(status.get("phase", "Pending"))
         case "Job":
             done = status.get("succeeded", 0)
             return "complete" if done else f"{status.get('active', 0)} active, {status.get('failed', 0)} failed"
+        case kind if kind.startswith("PocketID"):
+            return "ready" if state_of(obj).ready else state_of(obj).reason
         case _:
             return ""
 
@@ -115,7 +140,7 @@ def _print(root: JsonObject) -> None:
     for item in root["conditions"]:
         mark = {"True": "+", "False": "-"}.get(item["status"], "?")
         typer.echo(f"  {mark} {item['type']}: {item['reason']}  {item.get('message', '')}".rstrip())
-    _print_children(root["children"], "")
+    _print_children(root["children"], "", root["namespace"])
     if root["events"]:
         typer.echo("events:")
         for event in root["events"]:
@@ -123,11 +148,10 @@ def _print(root: JsonObject) -> None:
             typer.echo(f"  {age(event['last'])} ago  {event['type']}  {event['reason']}: {event['message']}{times}")
 
 
-def _print_children(children: list[JsonObject], indent: str) -> None:
+def _print_children(children: list[JsonObject], indent: str, namespace: str) -> None:
     for position, child in enumerate(children):
         last = position == len(children) - 1
         summary = f"  {child['summary']}" if child["summary"] else ""
-        typer.echo(
-            f"{indent}{'└── ' if last else '├── '}{child['kind']} {child['name']}{summary}  {age(child['created'])}"
-        )
-        _print_children(child["children"], indent + ("    " if last else "│   "))
+        name = child["name"] if child["namespace"] == namespace else f"{child['namespace']}/{child['name']}"
+        typer.echo(f"{indent}{'└── ' if last else '├── '}{child['kind']} {name}{summary}  {age(child['created'])}")
+        _print_children(child["children"], indent + ("    " if last else "│   "), child["namespace"])

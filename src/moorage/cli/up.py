@@ -17,6 +17,9 @@ def command(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port of the API server; 0: any free one.")] = 0,
     history: Annotated[str, typer.Option("--history", help="How long watches can be resumed.")] = "5m",
     log_level: Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")] = "warning",
+    metrics_bind: Annotated[
+        str, typer.Option(help="Address of the controllers' /metrics, such as 127.0.0.1:8080; default: none.")
+    ] = "",
     federation_metadata_allow_cidrs: AllowedNetworksOption = "",
     image: Annotated[
         list[str] | None,
@@ -45,6 +48,5 @@ def command(
     if not data.strip():
         raise InputError("--data", "is empty", "Name a folder")
     allowed = allowed_networks(federation_metadata_allow_cidrs)
-    run_machine(
-        UpOptions(Path(data).expanduser().resolve(), port, seconds, log_level, allowed, further_images(image or ()))
-    )
+    images = further_images(image or ())
+    run_machine(UpOptions(Path(data).expanduser().resolve(), port, seconds, log_level, allowed, images, metrics_bind))

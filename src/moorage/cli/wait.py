@@ -49,7 +49,8 @@ def command(
                 await _follow(client, wanted.resource, Key(where, name), condition, progress)
         except TimeoutError as error:
             fix = "`moorage status` and `moorage tree` show more"
-            raise RefusedError(f"gave up after {timeout}: {wanted.kind} {where}/{name}", progress.said, fix) from error
+            said = progress.said.removeprefix(f"{where}/{name}: ").rstrip("?")
+            raise RefusedError(f"gave up after {timeout}: {wanted.kind} {where}/{name}", said, fix) from error
 
     with_client(Target(kubeconfig, context, namespace), follow)
     if output is Output.json and progress.last is not None:

@@ -113,7 +113,8 @@ class LabelSelector(Model):
 
 
 class BoundInstance(Model):
-    """The PocketIDInstance that an object belongs to; what the object is on the server is there and nowhere else."""
+    """The PocketIDInstance that an object belongs to. Groups, APIs and users are bound before anything is created there; a client with the status of
+    the pass that created it, which finds the client again by its id or name when that status is lost."""
 
     namespace: str = field(doc="Namespace of the instance.")
     name: str = field(doc="Name of the instance.")
@@ -144,4 +145,4 @@ def observed_generation_field() -> Any:
 
 def bound_field() -> Any:
     """The `instance` of a status."""
-    return field(None, doc="The instance that this object is bound to; written before anything is created there.")
+    return field(None, doc="The instance that this object is bound to: its counterpart is on that server and nowhere else.")

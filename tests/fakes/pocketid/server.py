@@ -140,13 +140,13 @@ async def serving(
 
 
 @contextmanager
-def running(fake: Fake, port: int = 0) -> Iterator[str]:
+def running(fake: Fake, port: int = 0, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """Serve in a thread of its own, for tests without a loop, or with another."""
     loop, ready, told = asyncio.new_event_loop(), threading.Event(), list[str]()
     stop = asyncio.Event()
 
     async def serve() -> None:
-        async with serving(fake, port) as url:
+        async with serving(fake, port, host, tls) as url:
             told.append(url)
             ready.set()
             await stop.wait()
