@@ -236,8 +236,11 @@ def _install(kubectl: Kubectl) -> None:
 
 
 @contextmanager
-def cluster(folder: Path, *arguments: str) -> Iterator[Cluster]:
-    """Two replicas at work, webhooks on, `arguments` at the end of their command line; raises NotBuilt when tools/conformance.py has not been run."""
+def cluster(folder: Path, *arguments: str, images: Sequence[str] = ()) -> Iterator[Cluster]:
+    """Two replicas at work, webhooks on, `arguments` at the end of their command line; raises NotBuilt when tools/conformance.py has not been run.
+
+    `images`: further ones of the node, each `NAME=FOLDER`.
+    """
     policy = folder / "policy.yaml"
     policy.write_text(yaml.safe_dump(POLICY))
     with ExitStack() as stack:
@@ -252,7 +255,14 @@ def cluster(folder: Path, *arguments: str) -> Iterator[Cluster]:
         found = Cluster(api, folder, directory, Kubectl(api.kubeconfig, folder, "openstack", BUILT))
         found.hosts.write_text(Path("/etc/hosts").read_text())
         _install(replace(found.kubectl, namespace="moorage-system"))
-        node = [sys.executable, "-m", "tests.e2e.kubernetes.node", str(api.kubeconfig), str(folder / "node-data")]
+        node = [
+            sys.executable,
+            "-m",
+            "tests.e2e.kubernetes.node",
+            str(api.kubeconfig),
+            str(folder / "node-data"),
+            *images,
+        ]
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         kubelet = stack.enter_context(running(Command("node", ["env", f"PYTHONPATH={path}", *node], folder)))
         kubelet.stop_limit = 60

@@ -13,7 +13,7 @@ from tests.keystone.service.machine import established
 from tests.real.kubernetes import kubernetes
 
 from moorage.cli.systems import KINDS, RULES
-from moorage.core.meta import JsonObject, Key
+from moorage.core.meta import JsonObject, Key, ResourceType
 from moorage.core.outcome import Done, Failed
 from moorage.kube.client import Client
 from moorage.kube.config import load_kubeconfig
@@ -25,6 +25,7 @@ from moorage.runtime.install import rbac
 from .scene import NAME, Scene, scene
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(600)]
+STORAGE_CLASSES = ResourceType("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
 BROUGHT: dict[str, dict[str, str]] = {
     "enc": {"key": "a-key-of-more-than-sixteen"},
     "database": {"url": "postgres://id@db/id"},
@@ -87,7 +88,10 @@ async def _grant(client: Client, user: str) -> None:
 
 
 async def _small(here: Scene) -> None:
-    await here.make(encryptionKey={"generate": True})
+    meta, provisioner = {"name": "growing"}, "example.org/nobody"
+    body = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": meta, "provisioner": provisioner}
+    await here.client.create(STORAGE_CLASSES, {**body, "allowVolumeExpansion": True})
+    await here.make(encryptionKey={"generate": True}, persistence={"storageClass": "growing"})
     assert isinstance(await here.drive(), Done)
     assert (await here.ready())[0] == "True/Ready"
     assert await here.writes() == 0
@@ -103,7 +107,8 @@ async def _small(here: Scene) -> None:
     await here.delete()
     left = {"Secret": [f"{NAME}-held-encryption-key"], "PersistentVolumeClaim": [f"{NAME}-data"]}
     assert {kind: names for kind, names in (await here.names()).items() if names} == left
-    await here.make(encryptionKey={"generate": True}, deletionPolicy="Delete", image="pocket-id:v2.17.0")
+    spec = {"deletionPolicy": "Delete", "persistence": {"storageClass": "growing", "size": "2Gi"}}
+    await here.make(encryptionKey={"generate": True}, image="pocket-id:v2.17.0", **spec)
     assert isinstance(await here.drive(), Done)
     assert await here.writes() == 0
     await here.delete()
