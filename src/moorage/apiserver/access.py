@@ -15,6 +15,7 @@ from moorage.apiserver.hub import Change, Hub
 from moorage.apiserver.rbac import Attributes, Authorizer, RoleNotFound, aggregate, cluster_role_bindings, cluster_roles
 from moorage.apiserver.request import ADMIN_GROUP, Request, Target, User
 from moorage.apiserver.served import ServedType
+from moorage.apiserver.settling import together
 from moorage.core.meta import JsonObject, ResourceType
 
 _GROUP = "rbac.authorization.k8s.io"
@@ -80,15 +81,17 @@ class Access:
 
     async def bootstrap(self, api: Api) -> None:
         """Create the roles and bindings that always exist, where they are missing; gather aggregated rules."""
-        for manifest in (*cluster_roles(), *cluster_role_bindings()):
-            served = api.registry.of_kind(manifest["apiVersion"], manifest["kind"])
-            name = manifest["metadata"]["name"]
-            if served is None or self._hub.get(served.storage, name) is not None:
-                continue
-            obj = copy.deepcopy(manifest)
-            obj["metadata"].update(uid=str(uuid.uuid4()), creationTimestamp=api.now())
-            await api.commit(served, name, obj, 0)
+        await together(self._create(api, manifest) for manifest in (*cluster_roles(), *cluster_role_bindings()))
         await self.gather(api)
+
+    async def _create(self, api: Api, manifest: JsonObject) -> None:
+        served = api.registry.of_kind(manifest["apiVersion"], manifest["kind"])
+        name = manifest["metadata"]["name"]
+        if served is None or self._hub.get(served.storage, name) is not None:
+            return
+        obj = copy.deepcopy(manifest)
+        obj["metadata"].update(uid=str(uuid.uuid4()), creationTimestamp=api.now())
+        await api.commit(served, name, obj, 0)
 
     async def gather(self, api: Api) -> None:
         """Write the rules of ClusterRoles that gather them from others.
@@ -100,10 +103,12 @@ class Access:
         assert served is not None
         entries = list(self._hub.collections[_CLUSTER_ROLES].select(""))
         roles = [entry.parse() for entry in entries]
+        writes = []
         for entry, role in zip(entries, roles, strict=True):
             rules = aggregate(role, roles) if role.get("aggregationRule") else role.get("rules")
             if rules != role.get("rules") and (rules or role.get("rules")):
-                await api.commit(served, entry.key, {**role, "rules": rules}, entry.rev)
+                writes.append(api.commit(served, entry.key, {**role, "rules": rules}, entry.rev))
+        await together(writes)
 
 
 def attributes(user: User, target: Target) -> Attributes:

@@ -20,7 +20,7 @@ from moorage.apiserver.hub import Change, Entry
 from moorage.apiserver.options import DeleteOptions
 from moorage.apiserver.registry import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from moorage.apiserver.served import ServedType
-from moorage.apiserver.settling import settle
+from moorage.apiserver.settling import settle, together
 from moorage.core.conditions import Condition, from_wire, merge
 from moorage.core.meta import JsonObject, ResourceType
 
@@ -49,13 +49,14 @@ class Namespaces:
 
     async def bootstrap(self) -> None:
         """Create the namespaces that always exist; furnish all."""
-        for name in INITIAL:
-            if self._api.hub.get("namespaces", name) is None:
-                meta = {"name": name, "labels": {"kubernetes.io/metadata.name": name}}
-                obj = {"metadata": meta, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
-                await self._put(NAMESPACES, name, obj)
-        for key in list(self._api.hub.collections["namespaces"].order):
-            await self._reconcile(key)
+        namespaces = self._api.hub.collections["namespaces"]
+        await together(self._create(name) for name in INITIAL if namespaces.entries.get(name) is None)
+        await together(self._reconcile(key) for key in list(namespaces.order))
+
+    async def _create(self, name: str) -> None:
+        meta = {"name": name, "labels": {"kubernetes.io/metadata.name": name}}
+        obj = {"metadata": meta, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+        await self._put(NAMESPACES, name, obj)
 
     async def _put(self, rt: ResourceType, key: str, obj: JsonObject, seen: int = 0) -> None:
         served = self._served(rt)
