@@ -28,6 +28,8 @@ VERSION = "26.7.3"
 HOME = CACHE / f"keycloak-{VERSION}"
 ADMIN, ADMIN_PASSWORD = "boss", "boss-password"
 HEAP = "-Xms64m -Xmx256m"
+PATIENCE = 180.0
+"""Seconds until it must answer; 20 on a quiet machine."""
 
 
 @dataclass
@@ -46,7 +48,9 @@ class Keycloak:
         where = urlsplit(self.url)
         host, port = where.hostname or "", where.port or 443
         self.process = process = self.command.start()
-        process.wait_until(lambda: holds(process.pid, port) and _serves(host, port, self.probe, self.trust), limit=180)
+        process.wait_until(
+            lambda: holds(process.pid, port) and _serves(host, port, self.probe, self.trust), limit=PATIENCE
+        )
 
     def stop(self) -> None:
         """End it."""

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 
 import pytest
 from tests.e2e import example
@@ -20,6 +21,7 @@ from tests.e2e.federation.site import ACME, BETA, CORP, PEOPLE, Site
 from tests.e2e.federation.watchers import forger, watching
 from tests.e2e.one_machine.machine import command_line
 from tests.e2e.one_machine.quiet import Arguments, family, files, leaks, objects, secrets
+from tests.fakes.idp import Realm, fake_idp
 from tests.real.ports import children
 from tests.real.process import TICK
 
@@ -28,12 +30,16 @@ from moorage.kube import resources
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 FEDERATED = (ACME, BETA, CORP)
+PROVIDER, INSIDE = "127.0.0.10", "127.0.0.13"
+"""Where the operator may fetch from, and another address of this machine, where a provider answers that it must not ask."""
+DISCOVERY = f"{BETA}/.well-known/openid-configuration"
+ALLOWED = ("--federation-metadata-allow-cidrs", f"{PROVIDER}/32")
 
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federated]:
     """A machine with Keystone and the directory's domain, nothing federated yet."""
-    with federated_machine(tmp_path_factory.mktemp("federated")) as running:
+    with federated_machine(tmp_path_factory.mktemp("federated"), *ALLOWED, fetched=frozenset({BETA})) as running:
         asyncio.run(_served(running))
         yield running
 
@@ -145,12 +151,27 @@ async def test_status_names_the_metadata_for_the_provider(on: Cloud, site: Site)
     assert (served.status, "AssertionConsumerService" in served.text) == (200, True)
 
 
+@pytest.mark.case("B30")
 async def test_the_provider_signs_with_a_new_key_and_nothing_is_started_anew(on: Cloud, site: Site) -> None:
-    """OIDC: the module reads the key set again by itself."""
-    before = await on.revision()
+    """OIDC: the module reads the key set again by itself; the document, fetched once more, is the same and rolls nothing."""
+    before, fetched = await on.revision(), site.idp.asked("GET", DISCOVERY)
     site.idp.realm(BETA).rotate()
     assert await site.token_of(BETA)
+    await on.ask_again(BETA, "a new key")
+    async with asyncio.timeout(60):
+        while site.idp.asked("GET", DISCOVERY) == fetched:  # noqa: ASYNC110  a journal tells nobody
+            await asyncio.sleep(TICK)
+    await on.ask_again(BETA, "")  # one more pass, with what was fetched
+    await on.until(BACKEND, BETA, holds("Ready"))
     assert await on.revision() == before
+
+
+@pytest.mark.case("S6")
+async def test_a_discovered_provider_is_asked_for_its_document_and_its_keys_only(site: Site) -> None:
+    """It offers dynamic registration as well: nobody registers there. Its people signed in, so the private authority was trusted."""
+    assert await site.token_of(BETA)
+    assert site.idp.asked("GET", DISCOVERY) >= 1
+    assert not site.idp.asked("POST", f"{BETA}/register")
 
 
 async def test_while_a_provider_is_down_its_people_stay_out_and_passwords_go_on(on: Cloud, site: Site) -> None:
@@ -195,58 +216,70 @@ def _hostile(site: Site) -> Iterator[tuple[str, str]]:
     yield good.replace("entityID=", 'validUntil="2020-01-01T00:00:00Z" entityID=', 1), "validUntil"
 
 
-@pytest.mark.case("B41", "S6")
+@pytest.mark.case("B41", "S6", "P4")
 async def test_bad_metadata_closes_its_own_backend_only_and_new_metadata_heals_it(on: Cloud, site: Site) -> None:
-    """Hostile, foreign and ended documents: the sibling's logins go on, and status repeats nothing of them. Then the provider has a new key."""
+    """Hostile, foreign and ended documents, and an authority that is none: siblings' logins go on, and status repeats nothing of them.
+
+    Then the SAML provider has a new key, and the other one its authority again.
+    """
+    await on.set_secret(
+        "beta-ca", **{"ca.crt": "-----BEGIN CERTIFICATE-----\nbm90aGluZw==\n-----END CERTIFICATE-----\n"}
+    )
+    await on.until(BACKEND, BETA, lambda obj: "caBundleSecretRef" in condition(obj, "ConfigProjected")[2])
     for text, said in _hostile(site):
         await on.set_secret("corp-metadata", **{"idp-metadata.xml": text})
         found = await on.until(BACKEND, CORP, lambda obj, said=said: said in condition(obj, "ConfigProjected")[2])
         assert "passwd" not in str(found["status"])
         assert "elsewhere" not in str(found["status"])
-    await on.until(BACKEND, CORP, holds("FederationObjectsReady", "False"))
+    for name in (BETA, CORP):
+        await on.until(BACKEND, name, holds("FederationObjectsReady", "False"))
+        assert not await _gets_in(site, name)
     assert (await site.bearer(site.idp.token(ACME, "alice", "cli"))).status == 201
-    assert not await _gets_in(site)
+    assert await site.token_of(ACME)
     site.idp.realm(CORP).rotate()
     await on.set_secret("corp-metadata", **{"idp-metadata.xml": site.idp.metadata(CORP).decode()})
-    await on.until(BACKEND, CORP, holds("Ready"))
-    assert await site.token_of(CORP)
+    await on.set_secret("beta-ca", **{"ca.crt": site.idp.authority.pem.decode()})
+    for name in (BETA, CORP):
+        await on.until(BACKEND, name, holds("Ready"))
+        assert await site.token_of(name)
 
 
-async def _gets_in(site: Site) -> bool:
-    """Whether somebody signs in at the SAML provider; a refusal on the way is an answer."""
+async def _gets_in(site: Site, name: str) -> bool:
+    """Whether somebody signs in at a provider; a refusal on the way is an answer."""
     person = site.visitor()
-    page = await person.open(site.websso(CORP))
+    page = await person.open(site.websso(name))
     if page.form is not None and "username" in page.form.fields:
-        page = await person.carry_on(await person.sign_in(page, PEOPLE[CORP]))
+        page = await person.carry_on(await person.sign_in(page, PEOPLE[name]))
     return bool(page.token)
 
 
 @pytest.mark.case("S6")
-async def test_metadata_on_this_machine_is_not_fetched_however_it_is_spelled(
-    machine: Federated, on: Cloud, site: Site
+async def test_metadata_elsewhere_on_this_machine_is_not_fetched_however_it_is_spelled(
+    machine: Federated, on: Cloud, site: Site, tmp_path: Path
 ) -> None:
-    """The provider would answer with a good document, and is never asked; all refusals read the same."""
-    port = site.idp.url.rpartition(":")[2]
-    *_, backend = manifests.backends(machine.idp)[BETA]
+    """One address is allowed. Another provider would answer with a good document, and is never asked; all refusals read the same."""
+    *_, backend = manifests.fetched(manifests.backends(machine.idp)[BETA])
     backend = json.loads(json.dumps(backend).replace(f'"{BETA}"', '"inside"'))
-    del backend["spec"]["oidc"]["endpoints"], backend["spec"]["oidc"]["caBundleSecretRef"]
+    del backend["spec"]["oidc"]["caBundleSecretRef"]
     said = set()
-    for host in INSIDE:
-        url = f"https://{host}:{port}/realms/{ACME}/.well-known/openid-configuration"
-        backend["spec"]["oidc"] |= {"providerMetadataURL": url, "issuer": f"https://{host}/realms/inside"}
-        await on.apply([backend])
-        found = await on.until(
-            BACKEND, "inside", lambda obj, url=url: f"{url} failed" in condition(obj, "ConfigProjected")[2]
-        )
-        said.add(condition(found, "ConfigProjected")[2].replace(url, "URL"))
-    await machine.detach(on, "inside")
-    assert len(said) == 1, said
-    assert not site.idp.asked("GET", "openid-configuration")
+    with fake_idp(tmp_path, [Realm(ACME)], machine.authority, host=INSIDE) as inside:
+        port = inside.url.rpartition(":")[2]
+        for host in SPELLED:
+            url = f"https://{host}:{port}/realms/{ACME}/.well-known/openid-configuration"
+            backend["spec"]["oidc"] |= {"providerMetadataURL": url, "issuer": f"https://{host}/realms/inside"}
+            await on.apply([backend])
+            found = await on.until(
+                BACKEND, "inside", lambda obj, url=url: f"{url} failed" in condition(obj, "ConfigProjected")[2]
+            )
+            said.add(condition(found, "ConfigProjected")[2].replace(url, "URL"))
+        await machine.detach(on, "inside")
+        assert len(said) == 1, said
+        assert inside.journal == []
     assert (await site.bearer(site.idp.token(ACME, "alice", "cli"))).status == 201
 
 
-INSIDE = ("127.0.0.10", "127.10", "2130706442", "0x7f00000a", "0177.0.0.012", "[::ffff:127.0.0.10]", "localhost")
-"""Spellings of addresses of this machine."""
+SPELLED = (INSIDE, "127.13", "2130706445", "0x7f00000d", "0177.0.0.015", f"[::ffff:{INSIDE}]", "localhost")
+"""Spellings of that address, and the machine's name for itself."""
 
 
 @pytest.mark.case("S7")

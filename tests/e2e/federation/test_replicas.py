@@ -144,13 +144,15 @@ async def _gets_in(site: Site) -> bool:
 
 @pytest.mark.case("S1")
 async def test_nobody_s_login_fails_while_providers_are_detached(machine: Federated, on: Cloud, site: Site) -> None:
-    """Both at once, and the sidecar with them."""
+    """Both at once, and the sidecar with them: at most one rollout for each that leaves, and one for the sidecar."""
     machine.front([site.keystone.removesuffix("/v3")])
     await _scale(on, REPLICAS)
+    before = await on.revision()
     async with watching(administrator(site)) as people, watching(forger(site, ACME, CORP)) as attacker:
         await machine.detach(on, CORP, ACME)
         await on.until(KEYSTONE, "keystone", holds("Ready"))
     assert (people.bad, attacker.bad) == ([], [])
+    assert await on.revision() - before <= 3
     await on.gone(resources.DEPLOYMENTS, "keystone-saml")
     assert not await _pods(on, SAML)
     assert await _affinity(on) == "None"

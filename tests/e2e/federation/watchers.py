@@ -1,6 +1,6 @@
 """What goes on while something else happens: people who log in all the time, an attacker who never stops trying.
 
-Enters: a question to ask again and again. Leaves: what was answered that should not have been. It asks at a fixed pace, whatever the answers.
+Enters: a question to ask again and again. Leaves: what was answered that should not have been. It asks at a fixed pace, whatever the answers are.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from tests.e2e.federation.site import Site
 
 PACE = 0.2
 """Seconds between two questions."""
+MOST = 12
+"""Questions that wait for their answers at most: on a machine that cannot keep pace no queue grows before everybody else's requests."""
 
 
 @dataclass
@@ -31,6 +33,8 @@ async def watching(question: Callable[[], Awaitable[str]]) -> AsyncIterator[Watc
     """Ask for the time of a `with`; an answer other than "" is bad."""
     seen, over, began = Watched(), asyncio.Event(), time.monotonic()
 
+    waiting: set[asyncio.Task[None]] = set()
+
     async def once() -> None:
         asked = time.monotonic() - began
         seen.asked += 1
@@ -40,7 +44,10 @@ async def watching(question: Callable[[], Awaitable[str]]) -> AsyncIterator[Watc
     async def ask() -> None:
         async with asyncio.TaskGroup() as group:
             while not over.is_set():
-                group.create_task(once())
+                if len(waiting) < MOST:
+                    task = group.create_task(once())
+                    waiting.add(task)
+                    task.add_done_callback(waiting.discard)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(over.wait(), PACE)
 

@@ -11,10 +11,13 @@ import http.client
 import json
 import ssl
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 LIMIT = 60
+_POOL = ThreadPoolExecutor(48, "wire")
+"""More threads than asyncio's own few: who watches must not stand in the way of who signs in."""
 
 
 @dataclass(frozen=True)
@@ -71,4 +74,4 @@ async def exchange(
     body: bytes | None = None,
 ) -> Answer:
     """Ask once; OSError and http.client's errors when nobody answers."""
-    return await asyncio.to_thread(ask, trust, method, url, headers or {}, body)
+    return await asyncio.get_running_loop().run_in_executor(_POOL, ask, trust, method, url, headers or {}, body)
