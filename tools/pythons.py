@@ -25,7 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "locks" / "dev.txt"
 UV = ROOT / ".tools" / "bin" / "uv"
 INSIDE = Path("org", "bytedeco", "cpython", "linux-x86_64")
-SELECTION = tuple(f"tests/{name}" for name in ("core", "schema", "render", "kube", "runtime", "cli", "apiserver"))
+ROOMS = ("core", "schema", "render", "kube", "runtime", "apiserver", "cli/test_online.py", "cli/test_up.py")
+SELECTION = tuple(f"tests/{name}" for name in ROOMS)
 CHECKOUT = "moorage-checkout.pth"
 """Names the sources of the checkout that was checked last; programs that tests start see them, too."""
 
