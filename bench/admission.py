@@ -16,7 +16,8 @@ from tests.real.certificates import Authority
 from tests.real.ports import free_port
 
 from bench import children
-from bench.converge import SIDES, _until_served, backend
+from bench.contest import SIDES, installed
+from bench.converge import backend
 from bench.machine import cpu_seconds
 from bench.plan import Plan
 from bench.servers import Served, make_namespace, ours
@@ -27,7 +28,6 @@ from moorage.keystone.backend.types import KIND as BACKEND
 from moorage.keystone.service.types import KIND as KEYSTONE
 from moorage.kube.client import Client
 from moorage.kube.config import load_kubeconfig
-from moorage.kube.resources import CRDS
 
 PEER = 980.0
 SIBLINGS = 200
@@ -114,9 +114,7 @@ def _load(target: Target, mode: str, seconds: float) -> dict[str, Any]:
 async def _siblings(served: Served) -> None:
     """The kinds, and 200 backends in one namespace."""
     async with Client(load_kubeconfig(str(served.kubeconfig))) as client:
-        for kind in (KEYSTONE, BACKEND):
-            await client.create(CRDS, kind.crd())
-        await _until_served(client)
+        await installed(client, KEYSTONE, BACKEND)
         await asyncio.to_thread(make_namespace, served, SIDE)
         for number in range(SIBLINGS):
             await client.create(BACKEND.resource, backend(SIDE, f"{number:08d}"))

@@ -26,10 +26,12 @@ def argv(module: str, spec: Mapping[str, Any]) -> list[str]:
 
 
 @contextmanager
-def serving(module: str, spec: Mapping[str, Any], folder: Path, *, ready: Path) -> Iterator[Process]:
+def serving(
+    module: str, spec: Mapping[str, Any], folder: Path, *, ready: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[Process]:
     """Run a program until the block ends; it is ready when it has written `ready`."""
     ready.unlink(missing_ok=True)
-    process = Command(module, argv(module, spec), folder, ENVIRONMENT).start()
+    process = Command(module, argv(module, spec), folder, ENVIRONMENT | dict(environment or {})).start()
     try:
         process.wait_until(ready.exists)
         yield process

@@ -11,24 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import random
-import shlex
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from tests.real.process import Command, Process
-
-from bench import children
-from bench.machine import cpu_seconds
+from bench import children, contest
+from bench.contest import SIDES, Arena, Contest
 from bench.plan import Plan
-from bench.servers import Served, ours
-from bench.table import Row, paired, spread
+from bench.servers import ours
+from bench.table import Row
 from moorage.core.meta import JsonObject, Key
 from moorage.keystone.backend.materials import Materials
 from moorage.keystone.backend.render import Projected, project
@@ -36,47 +26,12 @@ from moorage.keystone.backend.types import KIND as BACKEND
 from moorage.keystone.service.types import KIND as KEYSTONE
 from moorage.kube.client import Client
 from moorage.kube.config import load_kubeconfig
-from moorage.kube.errors import NotFound
-from moorage.kube.resources import CRDS, DEPLOYMENTS, NAMESPACES, SECRETS, SERVICES
-
-PEER = Path(__file__).with_name("peer_kopf.py")
-DEFAULT_PEER = f"{shlex.quote(sys.executable)} -m kopf run --quiet --namespace {{namespace}} {{file}}"
-SIDES = ("ours", "peer")
-SETTLE = 2.0
-
-
-@dataclass(frozen=True)
-class Scene:
-    """One repetition: the server, where its Keystones answer, how many backends."""
-
-    served: Served
-    addresses: dict[str, str]
-    count: int
-    folder: Path
+from moorage.kube.resources import DEPLOYMENTS, NAMESPACES, SECRETS, SERVICES
 
 
 def measure(plan: Plan) -> list[Row]:
     """One question, two sides."""
-    count = plan.count(2000)
-    rates: dict[str, list[float]] = {side: [] for side in SIDES}
-    for round_ in range(max(2, plan.repetitions - 2)):
-        found = _repetition(plan, plan.folder / f"round-{round_}", count, SIDES if round_ % 2 else SIDES[::-1])
-        for side in SIDES:
-            rates[side].append(found[side])
-    ratio = paired(rates["ours"], rates["peer"])
-    raw = {"ratio": ratio} | {f"{side} Ready/CPU-s": spread(rates[side]) for side in SIDES}
-    mine, theirs = (f"{spread(rates[side])}/CPU-s" for side in SIDES)
-    return [
-        Row(
-            f"{count} backends Ready, by CPU-second of the operator",
-            mine,
-            theirs,
-            str(ratio),
-            ">= 3 x",
-            ratio.median >= 3,
-            raw,
-        )
-    ]
+    return [contest.row(plan, BACKENDS, plan.count(2000), _repetition)]
 
 
 def _repetition(plan: Plan, folder: Path, count: int, order: tuple[str, ...]) -> dict[str, float]:
@@ -87,49 +42,9 @@ def _repetition(plan: Plan, folder: Path, count: int, order: tuple[str, ...]) ->
         ours(folder, cidr=f"{block}.0/24") as served,
         children.serving("keystone", keystone, folder, ready=folder / "keystone-ready"),
     ):
-        scene = Scene(served, addresses, count, folder)
-        asyncio.run(_furnish(scene))
-        return {side: _run(plan, scene, side) for side in order}
-
-
-def _run(plan: Plan, scene: Scene, side: str) -> float:
-    with _operator(plan, scene, side) as process:
-        _idle(process.pid)
-        before = cpu_seconds(process.pid)
-        asyncio.run(_converge(scene, side))
-        time.sleep(SETTLE)
-        return scene.count / (cpu_seconds(process.pid) - before)
-
-
-@contextmanager
-def _operator(plan: Plan, scene: Scene, side: str) -> Iterator[Process]:
-    ready = scene.folder / f"{side}-ready"
-    if side == "ours":
-        spec = {"kubeconfig": str(scene.served.kubeconfig), "namespace": side, "ready": str(ready)}
-        with children.serving("operator", spec, scene.folder, ready=ready) as process:
-            yield process
-        return
-    command = (plan.peer_command or DEFAULT_PEER).format(namespace=side, file=PEER)
-    environment = children.ENVIRONMENT | {
-        "KUBECONFIG": str(scene.served.kubeconfig),
-        "BENCH_KEYSTONE": f"http://{scene.addresses[side]}:5000/v3",
-        "BENCH_READY": str(ready),
-    }
-    process = Command("kopf", shlex.split(command), scene.folder, environment).start()
-    try:
-        process.wait_until(ready.exists)
-        yield process
-    finally:
-        process.stop()
-
-
-def _idle(pid: int) -> None:
-    """Wait until the process uses next to nothing for a second."""
-    while True:
-        before = cpu_seconds(pid)
-        time.sleep(1.0)
-        if cpu_seconds(pid) - before < 0.03:
-            return
+        arena = Arena(served, count, folder, {"BENCH_KEYSTONE": f"http://{addresses['peer']}:5000/v3"})
+        asyncio.run(_furnish(arena, addresses))
+        return {side: contest.run(plan, BACKENDS, arena, side) for side in order}
 
 
 # --- the world that the operators find
@@ -152,26 +67,13 @@ def backend(side: str, number: str) -> JsonObject:
     }
 
 
-async def _furnish(scene: Scene) -> None:
-    async with Client(load_kubeconfig(str(scene.served.kubeconfig))) as client:
-        for kind in (KEYSTONE, BACKEND):
-            await client.create(CRDS, kind.crd())
-        await _until_served(client)
+async def _furnish(arena: Arena, addresses: dict[str, str]) -> None:
+    async with Client(load_kubeconfig(str(arena.served.kubeconfig))) as client:
+        await contest.installed(client, KEYSTONE, BACKEND)
         for side in SIDES:
             await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": side}})
-            await _keystone(client, side, scene.addresses[side])
-            await _projected(client, side, scene.count)
-
-
-async def _until_served(client: Client) -> None:
-    async with asyncio.timeout(30):
-        for kind in (KEYSTONE, BACKEND):
-            while True:
-                try:
-                    await client.list(kind.resource)
-                    break
-                except NotFound:
-                    await asyncio.sleep(0.02)
+            await _keystone(client, side, addresses[side])
+            await _projected(client, side, arena.count)
 
 
 async def _keystone(client: Client, side: str, address: str) -> None:
@@ -223,30 +125,6 @@ async def _projected(client: Client, side: str, count: int) -> None:
     await client.patch(DEPLOYMENTS, Key(side, "keystone"), {"status": status}, subresource="status")
 
 
-async def _converge(scene: Scene, side: str) -> None:
-    """Make the backends and wait until all are Ready."""
-    waiting = {f"{side}-{number:08d}" for number in range(scene.count)}
-    async with Client(load_kubeconfig(str(scene.served.kubeconfig))) as client:
-        since = (await client.list(BACKEND.resource, side)).resource_version
-        made = asyncio.create_task(asyncio.to_thread(children.ask, "load", _creates(scene, side)))
-        async with asyncio.timeout(600):
-            async for event in client.watch(BACKEND.resource, side, since=since):
-                if _is_ready(event.object):
-                    waiting.discard(event.object["metadata"]["name"])
-                    if not waiting:
-                        break
-        answer = await made
-    if waiting or answer["bad"]:
-        raise RuntimeError(f"{side}: {len(waiting)} backends are not Ready; {answer['example']}")
-
-
-def _creates(scene: Scene, side: str) -> dict[str, Any]:
-    rt = BACKEND.resource
-    path = f"/apis/{rt.api_version}/namespaces/{side}/{rt.plural}"
-    body = json.dumps(backend(side, "@@@@@@@@"))
-    return {"target": scene.served.target.wire(), "path": path, "body": body, "connections": 8, "count": scene.count}
-
-
-def _is_ready(obj: JsonObject) -> bool:
-    conditions = (obj.get("status") or {}).get("conditions") or ()
-    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
+BACKENDS = Contest(
+    BACKEND, "moorage.keystone.backend.room", Path(__file__).with_name("peer_kopf.py"), backend, "backends"
+)

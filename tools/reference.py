@@ -129,15 +129,18 @@ def _metrics() -> Iterator[str]:
     from moorage.pocketid import metrics as pocketid
     from moorage.pocketid.oidcclient import metrics as client
     from moorage.runtime.metrics import Metrics
+    from moorage.runtime.series import Series
 
     declared = [item for module in (Metrics(), keystone, backend, pocketid, client) for item in _all_of(vars(module))]
     yield "# Metrics\n"
     yield "| name | type | labels | meaning |\n|---|---|---|---|"
     for item in declared:
-        if isinstance(item, MetricWrapperBase):
+        if isinstance(item, MetricWrapperBase | Series):
             family = next(iter(item.describe()))
             name = f"{family.name}_total" if family.type == "counter" else family.name
-            labels = ", ".join(f"`{label}`" for label in item._labelnames)
+            labels = ", ".join(
+                f"`{label}`" for label in (item.labels if isinstance(item, Series) else item._labelnames)
+            )
             yield f"| `{name}` | {family.type} | {labels} | {family.documentation} |"
     for name in ("workqueue_unfinished_work_seconds", "workqueue_longest_running_processor_seconds"):
         yield f"| `{name}` | gauge | `name` | Work in progress, measured when asked. |"

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 JsonObject: TypeAlias = dict[str, Any]
 """A JSON object as it stands on the wire; only doors that touch the wire, and built-in kinds, use it."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Key:
-    """Namespace and name of one object; the namespace of a cluster-scoped object is empty."""
+class Key(NamedTuple):
+    """Namespace and name of one object; the namespace of a cluster-scoped object is empty. A tuple: a pass looks it up a hundred times."""
 
     namespace: str
     name: str
@@ -24,9 +23,8 @@ class Key:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceType:
-    """How one kind is addressed on a Kubernetes API server."""
+class ResourceType(NamedTuple):
+    """How one kind is addressed on a Kubernetes API server. A tuple, as it is looked up as often as keys are."""
 
     group: str
     version: str

@@ -59,10 +59,14 @@ class Tokens:
         Raises:
             IdentityError: what `fetch` raised, or raised a moment ago.
         """
-        slot = self._slots.setdefault(login, _Slot())
+        slot = self._slots.get(login)
+        if slot is None:
+            slot = self._slots[login] = _Slot()
+        if (token := self._valid(slot)) is not None:
+            return token
         async with slot.lock:
-            if slot.token is not None and slot.token.expires - MARGIN > self._now():
-                return slot.token
+            if (token := self._valid(slot)) is not None:
+                return token
             if slot.refused is not None and slot.refused[0] > self._now():
                 raise slot.refused[1]
             try:
@@ -73,6 +77,9 @@ class Tokens:
             slot.refused = None
             self._forget_others(login)
             return slot.token
+
+    def _valid(self, slot: _Slot) -> Token | None:
+        return slot.token if slot.token is not None and slot.token.expires - MARGIN > self._now() else None
 
     def drop(self, login: Login, token: Token) -> None:
         """Forget a token that Keystone refused; a newer one stays."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import Counter, Histogram
 
 from moorage.core.meta import Key
+from moorage.runtime.series import Series
 
 PREFIX: Final = "pocketid_operator_"
 _OBJECT: Final = ("kind", "namespace", "name")
@@ -26,7 +27,7 @@ SECONDS: Final = Histogram(
 OPERATIONS: Final = Counter(
     f"{PREFIX}resource_operations", "Objects created, adopted, updated and deleted at Pocket-ID.", ("kind", "operation")
 )
-READY: Final = Gauge(f"{PREFIX}resource_ready", "1 while the resource is Ready, else 0.", _OBJECT)
+READY: Final = Series("gauge", f"{PREFIX}resource_ready", "1 while the resource is Ready, else 0.", _OBJECT)
 EXTERNAL_DELETIONS: Final = Counter(
     f"{PREFIX}external_deletions", "Objects that somebody else deleted at Pocket-ID.", ("kind",)
 )
@@ -49,9 +50,9 @@ def operated(kind: str, operation: Operation) -> None:
 
 def ready(kind: str, key: Key, is_ready: bool) -> None:
     """What the status says now."""
-    READY.labels(kind, key.namespace, key.name).set(1 if is_ready else 0)
+    READY.set((kind, key.namespace, key.name), 1 if is_ready else 0)
 
 
 def forget(kind: str, key: Key) -> None:
     """The resource is gone; its number goes with it."""
-    READY.remove_by_labels({"kind": kind, "namespace": key.namespace, "name": key.name})
+    READY.drop((kind, key.namespace, key.name))

@@ -46,8 +46,8 @@ def _section(name: str, keys: IniSection) -> str:
         if not _is_name(key):
             raise UnsafeValue(name, _shown(key))
         value = keys[key]
-        values = (value,) if isinstance(value, str) else value
-        lines += (f"{key} = {encode(item, name, key)}".rstrip(" ") for item in values)
+        for item in (value,) if isinstance(value, str) else value:
+            lines.append(f"{key} = {encode(item, name, key)}".rstrip(" "))
     return "\n".join(lines) + "\n"
 
 

@@ -65,13 +65,14 @@ class Recorder:
         self._bounds, self._dropped, self._now = bounds, dropped, now
         self._waiting: OrderedDict[tuple[Ref, Event], int] = OrderedDict()
         self._budgets = _Budgets(bounds)
+        self._log = _log.bind()  # once: a lazy logger puts itself together for each line
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
 
     def tell(self, regarding: Ref, event: Event) -> None:
         """Take an Event; one that waits already only counts up."""
-        _log.info("event", object=f"{regarding.kind} {regarding.key}", reason=event.reason, message=event.message)
+        self._log.info("event", object=f"{regarding.kind} {regarding.key}", reason=event.reason, message=event.message)
         said = (regarding, event)
         if said in self._waiting:
             self._waiting[said] += 1

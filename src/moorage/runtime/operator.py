@@ -112,7 +112,7 @@ class Operator:
             self._reflectors[rt] = Reflector(self.client, rt, namespace=self.options.namespace)
         for room in self.rooms:
             for index in room.indices:
-                self._reflectors[index.resource].add_index(index.name, index.values)
+                self._reflectors[index.resource].add_index(index.name, index.values, declared=index.declared)
         self.cache = Caches(self._reflectors)
         resolver = ServiceResolver(self._cluster_ip) if self.options.local else None
         http = Sessions(resolver=resolver, fence=self._may_write, allowed=self.options.allowed)

@@ -72,9 +72,9 @@ class Reflector:
 
     # --- declaring
 
-    def add_index(self, name: str, values: Callable[[JsonObject], Iterable[str]]) -> None:
-        """Make an index; objects that are there already are put into it."""
-        index = self._indices[name] = _Index(values)
+    def add_index(self, name: str, values: Callable[[JsonObject], Iterable[str]], *, declared: bool = False) -> None:
+        """Make an index (`room.Index`); objects that are there already are put into it."""
+        index = self._indices[name] = _Index(values, declared=declared)
         for key, obj in self._objects.items():
             index.put(key, obj)
 
@@ -178,7 +178,8 @@ class Reflector:
         self._passed = max(self._passed, version)
 
     def _change(self, event: WatchEvent, version: int) -> None:
-        key, known = key_of(event.object), self._objects.get(key_of(event.object))
+        key = key_of(event.object)
+        known = self._objects.get(key)
         if event.type == "DELETED":
             if self._gone.get(key) == _uid(event.object):
                 del self._gone[key]
@@ -218,10 +219,11 @@ class Reflector:
 class _Index:
     """Which objects have a value; what each had before is kept, because finding it out may cost a whole parse."""
 
-    def __init__(self, values: Callable[[JsonObject], Iterable[str]]) -> None:
-        self._values = values
+    def __init__(self, values: Callable[[JsonObject], Iterable[str]], *, declared: bool) -> None:
+        self._values, self._declared = values, declared
         self._keys: dict[str, dict[Key, None]] = {}
         self._held: dict[Key, frozenset[str]] = {}
+        self._marks: dict[Key, tuple[str, int]] = {}
 
     def _of(self, obj: JsonObject) -> frozenset[str]:
         try:
@@ -233,10 +235,26 @@ class _Index:
     def keys(self, value: str) -> tuple[Key, ...]:
         return tuple(self._keys.get(value, ()))
 
+    def _is_same(self, key: Key, obj: JsonObject | None) -> bool:
+        """Whether the declaration is the one that was seen last."""
+        if obj is None:
+            self._marks.pop(key, None)
+            return False
+        mark = (_uid(obj), obj["metadata"].get("generation", 0))
+        if mark[1] and self._marks.get(key) == mark:
+            return True
+        self._marks[key] = mark
+        return False
+
     def put(self, key: Key, obj: JsonObject | None) -> None:
         """Take the object as it is now; None when it is gone."""
-        before = self._held.pop(key, frozenset())
+        if self._declared and self._is_same(key, obj):
+            return
+        before = self._held.get(key, frozenset())
         after = frozenset() if obj is None else self._of(obj)
+        if before == after:
+            return
+        self._held.pop(key, None)
         if after:
             self._held[key] = after
         for value in before - after:

@@ -94,11 +94,15 @@ def declared_change(old: JsonObject | None, new: JsonObject | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A shared index: `values` of an object of `resource` under which `cache.list(index=name)` finds it."""
+    """A shared index: `values` of an object of `resource` under which `cache.list(index=name)` finds it.
+
+    `declared`: they follow from the spec alone, so that they are asked for again only when the generation changes.
+    """
 
     resource: ResourceType
     name: str
     values: Callable[[JsonObject], Iterable[str]]
+    declared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

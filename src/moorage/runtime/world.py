@@ -6,7 +6,6 @@ write goes through here, so a pass reads its own writes and a child is written o
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -106,7 +105,8 @@ class World:
 
     def counting(self, guard: Callable[[], None]) -> World:
         """The same world, whose writes ask `guard` too."""
-        twin = copy.copy(self)
+        twin = object.__new__(World)
+        twin.__dict__.update(self.__dict__)
         twin.client = self.client.fenced(guard)
         twin.wrote = guard
         return twin

@@ -48,8 +48,7 @@ async def observe(world: World, key: Key) -> Seen | None:
     materials = materials_of(world, backend)
     wanted = project(backend, materials)
     seen = Seen(backend, _keystone(world, backend), wanted, mount_of(world, backend, wanted))
-    seen = replace(
-        _with_identity(world, seen),
+    seen = _with_identity(world, seen).after(
         aside=aside_of(world, seen, obj, materials),
         rivals=rivals_of(world, backend, obj, seen.mount),
         leaving=_leaving(backend, world.now()),
@@ -61,7 +60,7 @@ async def observe(world: World, key: Key) -> Seen | None:
     seen = await _asked(world, seen)
     metrics.document(key, seen.aside.document, world.now())
     directory = await probes.look(key, target, world.now) if isinstance(target, Target) else target
-    return replace(seen, directory=directory)
+    return seen.after(directory=directory)
 
 
 def _leaving(backend: KeystoneIdentityBackend, now: datetime) -> float:
@@ -118,10 +117,10 @@ def _with_identity(world: World, seen: Seen) -> Seen:
     namespace = seen.backend.metadata.namespace
     password, fault = _password(data_of(world, namespace, keystone.admin_secret), keystone.admin_secret)
     if fault:
-        return replace(seen, admin_fault=fault)
+        return seen.after(admin_fault=fault)
     login = Login(internal_url(keystone.name, namespace), keystone.admin_user, SecretText(password))
     counted = partial(metrics.called, seen.backend.key)
-    return replace(seen, identity=Identity(world.http.calls, login, memory_of(world).tokens, counted))
+    return seen.after(identity=Identity(world.http.calls, login, memory_of(world).tokens, counted))
 
 
 def _password(data: Data | None, name: str) -> tuple[str, str]:
@@ -142,15 +141,15 @@ async def _asked(world: World, seen: Seen) -> Seen:
         return seen
     looks = memory_of(world).looks
     if seen.wanted_objects is not None and not seen.terminating and (known := looks.recall(seen, world.now())):
-        return replace(seen, lookup=known[0], objects=known[1])
+        return seen.after(lookup=known[0], objects=known[1])
     try:
-        seen = replace(seen, lookup=await _domains(seen, identity))
+        seen = seen.after(lookup=await _domains(seen, identity))
         if seen.wanted_objects is not None:
-            seen = replace(seen, objects=await look(seen, identity, memory_of(world).names, world.now()))
+            seen = seen.after(objects=await look(seen, identity, memory_of(world).names, world.now()))
             looks.keep(seen, world.now())
     except IdentityError as error:
         looks.forget(seen.backend.key)
-        return replace(seen, lookup=Unknown(str(error)), objects=None)
+        return seen.after(lookup=Unknown(str(error)), objects=None)
     return seen
 
 

@@ -114,9 +114,9 @@ ROOM: Final[Room[Seen, Plan]] = Room(
         Watch(SECRETS, _by_secret),
     ),
     indices=(
-        Index(KIND.resource, BY_KEYSTONE, _keystone_of),
-        Index(KIND.resource, BY_DOMAIN, domain_of),
-        Index(KIND.resource, BY_SECRET, _secrets_of),
-        Index(KEYSTONE.resource, BY_ADMIN_SECRET, _admin_secret_of),
+        Index(KIND.resource, BY_KEYSTONE, _keystone_of, declared=True),
+        Index(KIND.resource, BY_DOMAIN, domain_of, declared=True),
+        Index(KIND.resource, BY_SECRET, _secrets_of, declared=True),
+        Index(KEYSTONE.resource, BY_ADMIN_SECRET, _admin_secret_of, declared=True),
     ),
 )

@@ -25,7 +25,10 @@ OBJECT_POLL: Final = 30.0
 
 def first_answer(rules: Sequence[Rule], seen: Seen) -> Answer:
     """What the first rule says that says anything."""
-    return next((answer for rule in rules if (answer := rule(seen)) is not None), None)
+    for rule in rules:
+        if (answer := rule(seen)) is not None:
+            return answer
+    return None
 
 
 def failed(failure: Failure) -> Failed | Stalled:

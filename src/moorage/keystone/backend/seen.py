@@ -7,7 +7,7 @@ reads nothing itself and holds no password.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -254,8 +254,11 @@ class Seen:
         )
 
     def after(self, **changes: Any) -> Seen:
-        """The snapshot with an answer in it."""
-        return replace(self, **changes)
+        """The snapshot with an answer in it; the backend stays, and so does what was made of it. Many times quicker than `replace`."""
+        assert changes.keys() <= self.__dataclass_fields__.keys() - {"backend"}
+        twin = object.__new__(Seen)
+        twin.__dict__.update(self.__dict__, **changes)
+        return twin
 
     def tells(self, *events: Event) -> tuple[Event, ...]:
         """What happened so far, and these."""

@@ -9,12 +9,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final, Literal
 
-from prometheus_client import Counter, Gauge
-
 from moorage.core.durations import parse_duration
 from moorage.core.meta import Key
 from moorage.pocketid import metrics as shared
 from moorage.pocketid.metrics import PREFIX
+from moorage.runtime.series import Labels, Series
 
 from .rotation import Deferral, Deferred, moment, opening
 from .secrets import Retired, Trigger
@@ -22,19 +21,25 @@ from .seen import Seen
 from .types import KIND
 
 _CLIENT: Final = ("namespace", "name")
-ROTATIONS: Final = Counter(
+ROTATIONS: Final = Series(
+    "counter",
     f"{PREFIX}oidcclient_secret_rotations",
     "Client secrets made, by reason and result.",
-    (*_CLIENT, "result", "trigger"),
+    _CLIENT,
+    ("result", "trigger"),
 )
-RETIRED: Final = Counter(
-    f"{PREFIX}oidcclient_secrets_retired", "Client secrets deleted, by reason.", (*_CLIENT, "reason")
+RETIRED: Final = Series(
+    "counter", f"{PREFIX}oidcclient_secrets_retired", "Client secrets deleted, by reason.", _CLIENT, ("reason",)
 )
-DEFERRED: Final = Counter(
-    f"{PREFIX}oidcclient_rotation_deferred", "Looks at a rotation that is due and cannot happen.", (*_CLIENT, "reason")
+DEFERRED: Final = Series(
+    "counter",
+    f"{PREFIX}oidcclient_rotation_deferred",
+    "Looks at a rotation that is due and cannot happen.",
+    _CLIENT,
+    ("reason",),
 )
 _GAUGES: Final = {
-    name: Gauge(f"{PREFIX}oidcclient_{name}", doc, _CLIENT)
+    name: Series("gauge", f"{PREFIX}oidcclient_{name}", doc, _CLIENT)
     for name, doc in {
         "secrets": "Client secrets that Pocket-ID holds, expired ones included.",
         "allowed_group_count": "Groups that may use the client.",
@@ -48,49 +53,44 @@ _GAUGES: Final = {
         "rotation_window_next_close_timestamp_seconds": "When the window closes next.",
     }.items()
 }
-_shown: Final[dict[Key, set[str]]] = {}
-"""Which gauges have a series of a client: a gauge that is asked to drop one looks through those of all clients."""
 _TRIGGERS: Final = (Trigger.SCHEDULED, Trigger.MANUAL, Trigger.INITIAL, Trigger.DRIFT)
 
 
 def rotated(key: Key, trigger: Trigger, result: Literal["success", "error"]) -> None:
     """A secret was made and stored, or was to be."""
-    ROTATIONS.labels(key.namespace, key.name, result, trigger).inc()
+    ROTATIONS.inc(_labels(key), result, trigger)
 
 
 def retired(key: Key, reason: Retired) -> None:
     """A secret was deleted."""
-    RETIRED.labels(key.namespace, key.name, reason).inc()
+    RETIRED.inc(_labels(key), reason)
 
 
 def observe(seen: Seen, *, ready: bool) -> None:
     """What the pass found."""
     key = seen.key
     shared.ready(KIND.kind, key, ready)
-    if key not in _shown:
-        _begin(key)
+    if seen.adopted:
+        shared.operated(KIND.kind, "adopted")
+    _begin(_labels(key))
     if seen.secrets is not None and isinstance(seen.secrets.rotation, Deferred):
-        DEFERRED.labels(key.namespace, key.name, seen.secrets.rotation.reason).inc()
-    shown = _shown[key]
+        DEFERRED.inc(_labels(key), seen.secrets.rotation.reason)
     for name, value in _values(seen).items():
-        if value is not None:
-            _GAUGES[name].labels(key.namespace, key.name).set(value)
-            shown.add(name)
-        elif name in shown:
-            _GAUGES[name].remove(key.namespace, key.name)
-            shown.discard(name)
+        if value is None:
+            _GAUGES[name].drop(_labels(key))
+        else:
+            _GAUGES[name].set(_labels(key), value)
 
 
-def _begin(key: Key) -> None:
+def _begin(of: Labels) -> None:
     """Series that count exist from the start, at zero."""
-    _shown[key] = set()
     for trigger in _TRIGGERS:
         for result in ("success", "error"):
-            ROTATIONS.labels(key.namespace, key.name, result, trigger)
+            ROTATIONS.begin(of, result, trigger)
     for reason in Retired:
-        RETIRED.labels(key.namespace, key.name, reason)
+        RETIRED.begin(of, reason)
     for deferral in Deferral:
-        DEFERRED.labels(key.namespace, key.name, deferral)
+        DEFERRED.begin(of, deferral)
 
 
 def _values(seen: Seen) -> dict[str, float | None]:
@@ -132,7 +132,9 @@ def _seconds(text: str) -> float | None:
 def forget(key: Key) -> None:
     """The resource is gone; its numbers go with it."""
     shared.forget(KIND.kind, key)
-    for name in _shown.pop(key, ()):
-        _GAUGES[name].remove(key.namespace, key.name)
-    for metric in (ROTATIONS, RETIRED, DEFERRED):
-        metric.remove_by_labels({"namespace": key.namespace, "name": key.name})
+    for series in (ROTATIONS, RETIRED, DEFERRED, *_GAUGES.values()):
+        series.drop(_labels(key))
+
+
+def _labels(key: Key) -> Labels:
+    return key.namespace, key.name

@@ -7,7 +7,6 @@ Source: spec/pocketid.md 3.1 to 3.4; contracts of issue 5.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 from moorage.core.meta import JsonObject, Key, is_terminating, key_of
@@ -106,8 +105,7 @@ async def _with_materials(world: World, seen: Seen) -> Seen:
     """What the resource refers to in Kubernetes."""
     client = seen.client
     apis, audiences = apis_of(world, client)
-    return replace(
-        seen,
+    return seen.after(
         kept=_kept(world, client),
         declared=await _declared(world, client),
         identities=await identities_of(world, client),

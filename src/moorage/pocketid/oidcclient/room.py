@@ -145,9 +145,9 @@ ROOM: Final[Room[Seen, Plan]] = Room(
     ),
     indices=(
         Index(KIND.resource, BY_CLAIM, claims),
-        Index(KIND.resource, BY_GROUP, _groups),
-        Index(KIND.resource, BY_API, _apis),
-        Index(USER_GROUP.resource, BY_LISTED, _listed),
+        Index(KIND.resource, BY_GROUP, _groups, declared=True),
+        Index(KIND.resource, BY_API, _apis, declared=True),
+        Index(USER_GROUP.resource, BY_LISTED, _listed, declared=True),
     ),
     rounds=80,
 )

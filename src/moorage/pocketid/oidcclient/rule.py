@@ -6,7 +6,7 @@ Enters: rules and a snapshot. Leaves: the first answer. Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from moorage.core.outcome import Failed, Outcome, Waiting
 from moorage.runtime.room import Released
@@ -23,8 +23,20 @@ BLOCKED_POLL: Final = 5.0
 
 
 def first_answer(rules: Sequence[Rule], seen: Seen) -> Answer:
-    """What the first rule says that says anything."""
-    return next((answer for rule in rules if (answer := rule(seen)) is not None), None)
+    """What the first rule says that says anything. A snapshot is asked once: what is decided is reported."""
+    known = seen.answers
+    key = tuple(rules)
+    if key in known:
+        return cast(Answer, known[key])
+    answer = known[key] = _asked(key, seen)
+    return answer
+
+
+def _asked(rules: Sequence[Rule], seen: Seen) -> Answer:
+    for rule in rules:
+        if (answer := rule(seen)) is not None:
+            return answer
+    return None
 
 
 def worked(part: Part) -> Rule:

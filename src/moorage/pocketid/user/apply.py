@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from moorage.core.meta import Key
 from moorage.kube.resources import SECRETS
 from moorage.pocketid.listings import Listing
 from moorage.pocketid.reach import lists_of
@@ -115,7 +116,7 @@ async def _write_keys(world: World, seen: Seen, plan: WriteKeys) -> Seen:
         live = await world.ensure(SECRETS, manifest(seen.resource, shelf))
         shelves = {**seen.shelves, plan.secret: shelf_of(live, foreign=False)}
     else:
-        live_secret = world.cache.get(SECRETS, replace(seen.resource.key, name=plan.secret))
+        live_secret = world.cache.get(SECRETS, Key(seen.resource.key.namespace, plan.secret))
         if live_secret is not None:
             await world.delete(SECRETS, live_secret)
         shelves = {**seen.shelves, plan.secret: Shelf(plan.secret)}

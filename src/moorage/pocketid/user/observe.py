@@ -96,12 +96,12 @@ def _with_secrets(world: World, seen: Seen) -> Seen:
     user = seen.resource
     values = _values(world, user)
     seen = replace(seen, values=values) if isinstance(values, Values) else replace(seen, fault=values)
-    data = world.cache.get(SECRETS, replace(user.key, name=f"{user.metadata.name}{DATA_SUFFIX}"))
+    data = world.cache.get(SECRETS, Key(user.key.namespace, f"{user.metadata.name}{DATA_SUFFIX}"))
     shelves = {item["metadata"]["name"]: shelf_of(item, foreign=False) for item in _held(world, user)}
     for key in user.spec.api_keys or ():
         name = place(user, key)[0]
         if name not in shelves:
-            live = world.cache.get(SECRETS, replace(user.key, name=name))
+            live = world.cache.get(SECRETS, Key(user.key.namespace, name))
             shelves[name] = (
                 Shelf(name) if live is None else shelf_of(live, foreign=not controlled_by(live, user.metadata.uid))
             )
@@ -120,7 +120,7 @@ def _values(world: World, user: PocketIDUser) -> Values | str:
     """What is declared of the person, or which Secret is missing."""
     spec, info = user.spec, None
     if spec.user_info_secret_ref is not None:
-        info = world.cache.get(SECRETS, replace(user.key, name=spec.user_info_secret_ref.name))
+        info = world.cache.get(SECRETS, Key(user.key.namespace, spec.user_info_secret_ref.name))
         if info is None:
             return f"spec.userInfoSecretRef: Secret {spec.user_info_secret_ref.name} does not exist"
     found: dict[str, str | None] = {}
@@ -143,5 +143,5 @@ def _value(world: World, user: PocketIDUser, value: Value) -> str | None:
     if value.value_from is None:
         return value.value
     ref = value.value_from.secret_key_ref
-    secret = world.cache.get(SECRETS, replace(user.key, name=ref.name))
+    secret = world.cache.get(SECRETS, Key(user.key.namespace, ref.name))
     return (data_text(secret, ref.key) or None) if secret is not None else None
