@@ -78,7 +78,7 @@ def aside_of(case: JsonObject) -> Aside:
     """What is shown besides."""
     given = case.get("aside", {})
     times = {name: datetime.fromisoformat(given[name]) for name in ("fetched", "valid_until") if name in given}
-    document = Document(b"", stale=given.get("stale", False), **times) if times else None
+    document = Document(b"", stale=given.get("stale", False), why=given.get("why", ""), **times) if times else None
     return Aside(document, given.get("spMetadata", ""), given.get("spEnds", ""), tuple(given.get("cautions", ())))
 
 

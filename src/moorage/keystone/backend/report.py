@@ -133,8 +133,16 @@ def _adopted(seen: Seen) -> str:
 def _config(seen: Seen) -> Condition:
     answer = first_answer(CONFIG_RULES, seen)
     if answer is None:
-        return conditions.true(CONFIG_PROJECTED, "ConfigProjected", "every replica runs this backend's configuration")
+        return conditions.true(
+            CONFIG_PROJECTED, "ConfigProjected", f"every replica runs this backend's configuration{_stale(seen)}"
+        )
     return _false(CONFIG_PROJECTED, answer)
+
+
+def _stale(seen: Seen) -> str:
+    """That the provider does not answer: nothing is taken away for it, and people should know before they cannot log in."""
+    document = seen.aside.document
+    return f", with the last good metadata of its provider: {document.why}" if document and document.stale else ""
 
 
 # --- FederationObjectsReady, MappingsReady
