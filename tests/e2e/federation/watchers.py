@@ -16,7 +16,7 @@ from tests.e2e.federation.site import Site
 
 PACE = 0.2
 """Seconds between two questions."""
-MOST = 12
+MOST = 3
 """Questions that wait for their answers at most: on a machine that cannot keep pace no queue grows before everybody else's requests."""
 
 
