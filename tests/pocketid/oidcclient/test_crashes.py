@@ -3,117 +3,93 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+import itertools
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.crashpoints import Fence, every_crash_point, passes
+from tests.fakes.pocketid import Fake, serving
+from tests.fakes.pocketid.model import Api, Group, Permission
 
 from moorage.core.meta import Key
-from moorage.kube.resources import SECRETS
-from moorage.pocketid.oidcclient.render import ROTATED_AT
+from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.oidcclient.room import ROOM
-from moorage.pocketid.oidcclient.types import KIND
 
-from .scene import KEY, NAMESPACE, SECRET, Scene, fresh, scene
+from . import lives
+from .lives import Step, anew_by, at_the_server, everything, locked_out_never, settled, state
+from .scene import INSTANCE_KEY, KEY, NAMESPACE, Scene, fresh, scene
+from .test_features import AUDIENCE
 
-pytestmark = [pytest.mark.case("PIDX1", "PIDX2"), pytest.mark.timeout(900)]
-Step = Callable[[Scene], Awaitable[None]]
-
-
-async def made(_: Scene) -> None:
-    """The client is only made."""
-
-
-async def rotated(here: Scene) -> None:
-    """A scheduled rotation is due."""
-    then = (datetime.now(UTC) - timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    await here.client.patch(SECRETS, Key(NAMESPACE, SECRET), {"metadata": {"annotations": {ROTATED_AT: then}}})
+pytestmark = [pytest.mark.case("PIDX1", "PIDX2", "P5"), pytest.mark.timeout(900)]
+STEPS: tuple[Step, ...] = (
+    lives.made, lives.made_with_everything, lives.stripped, lives.adopted_by_id, lives.adopted_by_name, lives.rotated, lives.asked_for,
+    lives.declared, lives.renamed_while_due, lives.lost, lives.kept, lives.full, lives.deleted,
+)  # fmt: skip
 
 
-async def declared(here: Scene) -> None:
-    """A declared secret takes over, with groups beside it."""
-    await here.secret("source", value="a-declared-secret-0123456789")
-    here.server_group("staff")
-    ref = {"name": "source", "key": "value"}
-    groups = [{"groupName": "staff"}]
-    await here.edit(clientSecretRef=ref, clientSecretRotation=None, allowedUserGroups=groups)
-
-
-async def renamed(here: Scene) -> None:
-    """Secret and key have other names."""
-    await here.edit(secret={"name": "wiki-login", "keys": {"clientSecret": "password"}})
-
-
-async def kept(here: Scene) -> None:
-    """The client is lost and made anew; its first secret is stored and then never replaced."""
-    await here.edit(clientSecretRotation=None, secret={"storeClientSecret": False})
-    here.fake.store.delete_client(here.server().id)
-
-
-async def deleted(here: Scene) -> None:
-    """By a person."""
-    with contextlib.suppress(Exception):
-        await here.client.delete(KIND.resource, KEY)
-
-
-@pytest.mark.parametrize("step", [made, rotated, declared, renamed, kept, deleted], ids=lambda step: step.__name__)
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
 async def test_every_crash_point_heals(tmp_path: Path, step: Step) -> None:
     """After each life the stored secret authenticates, unless its client is gone; in the end exactly one is left."""
-    count = 0
+    assert await every_crash_point(anew_by(tmp_path, step), drive, state) >= 2
+
+
+async def drive(here: Scene, fence: Fence) -> None:
+    """One life, after a look at whether anybody is locked out."""
+    if fence.allowed is None:
+        await locked_out_never(here)
+    if await here.stored() is None:
+        return
+    async with here.world(fence) as world:
+        await fresh(here, world)
+        await passes(ROOM, world, KEY)
+
+
+# --- from one server to another
+
+
+@pytest.mark.case("PIDX14")
+async def test_every_crash_point_of_a_move_heals(tmp_path: Path) -> None:
+    """The selector moved: in the end nothing is left at the one server, and one client whose secret works is at the other."""
+    numbers = itertools.count()
 
     @contextlib.asynccontextmanager
-    async def anew() -> AsyncIterator[Scene]:
-        nonlocal count
-        count += 1
-        async with scene(tmp_path / str(count)) as here:
-            await here.make(clientSecretRotation={"enabled": True, "interval": "1h"})
-            if step is not made:
-                await here.settle()
-                await step(here)
-            yield here
+    async def anew() -> AsyncIterator[tuple[Scene, Fake]]:
+        new = Fake()
+        async with scene(tmp_path / str(next(numbers))) as here, serving(new) as url:
+            await _moved(here, new, url)
+            yield here, new
 
-    async def drive(here: Scene, fence: Fence) -> None:
-        if fence.allowed is None:
-            await locked_out_never(here)
-        if await here.stored() is None:
-            return
+    async def drive_both(env: tuple[Scene, Fake], fence: Fence) -> None:
+        here, _ = env
         async with here.world(fence) as world:
             await fresh(here, world)
             await passes(ROOM, world, KEY)
 
-    assert await every_crash_point(anew, drive, state) >= 2
+    async def both(env: tuple[Scene, Fake]) -> Any:
+        here, new = env
+        found, status = await here.credentials(), await here.status()
+        works = new.authenticates(found["client_id"], found["client_secret"])
+        bound = status["instance"]["name"], found["client_id"] == status["clientID"]
+        return at_the_server(here.fake), at_the_server(new), works, bound, await here.ready()
+
+    assert await every_crash_point(anew, drive_both, both) >= 4
 
 
-async def locked_out_never(here: Scene) -> None:
-    """Whatever stands in a credentials Secret of a client that is there authenticates, before the next start mends anything."""
-    for name, key in ((SECRET, "client_secret"), ("wiki-login", "password")):
-        found = await here.credentials(name)
-        if found.get("client_id") in here.fake.store.clients and key in found:
-            assert await here.login(found["client_id"], found[key]) == 200
-
-
-async def state(here: Scene) -> Any:
-    """What must be the same in the end.
-
-    Secrets are counted by their values: a declared one whose revision was not recorded yet is pushed once more, and of two that cannot be told
-    apart both stay (seed 004, Client Secret).
-    """
-    clients = list(here.fake.store.clients.values())
-    if await here.stored() is None:
-        return clients  # the Secret follows its owner in its own time
-    stored = [await here.credentials(name) for name in (SECRET, "wiki-login")]
-    status = await here.status()
-    return {
-        "clients": [
-            (item.settings, len({secret.digest for secret in item.secrets}), len(item.groups)) for item in clients
-        ],
-        "keys": [sorted(found) for found in stored],
-        "bound": [found["client_id"] == clients[0].id == status.get("clientID") for found in stored if found],
-        "ready": await here.ready(),
-        "pending": status.get("initialSecretPending"),
-        "source": bool(status.get("clientSecretSourceVersion")),
-        "credentials": status.get("credentials"),
-    }
+async def _moved(here: Scene, new: Fake, url: str) -> None:
+    """A client with everything at the one instance; then its selector names the other."""
+    spec = await everything(here)
+    mine = next(iter(here.fake.store.apis.values()))
+    new.store.apis[mine.id] = Api(
+        mine.name, AUDIENCE, mine.created, [Permission("read", "read", "", id=mine.permissions[0].id)], id=mine.id
+    )
+    staff = Group("staff", "staff", mine.created)
+    new.store.groups[staff.id] = staff
+    await here.client.patch(INSTANCE.resource, INSTANCE_KEY, {"metadata": {"labels": {"at": "old"}}})
+    await settled(here, instanceSelector={"matchLabels": {"at": "old"}}, **spec)
+    await here.instance("new", url)
+    labelled = {"metadata": {"labels": {"at": "new"}}}
+    await here.client.patch(INSTANCE.resource, Key(NAMESPACE, "new"), labelled)
+    await here.attach(Key(NAMESPACE, "new"))
+    await here.edit(instanceSelector={"matchLabels": {"at": "new"}})

@@ -99,7 +99,7 @@ def test_each_overlap_counts_from_its_own_replacement() -> None:
 
 @pytest.mark.case("PIDS9")
 def test_what_is_younger_than_the_current_one_was_never_stored_and_has_no_overlap() -> None:
-    held = [row("mine", "aaaa", 100), row("stray", "bbbb", 5)]
+    held = [row("mine", "aaaa", 100), row("stray", "bbbb", -1)]
     assert plans.retirement_plan(held[0], held, HOUR, NOW) == Delete(("stray",), Retired.SUPERSEDED)
 
 

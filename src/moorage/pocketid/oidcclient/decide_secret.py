@@ -47,6 +47,13 @@ def secret_that_was_not_stored_is_dropped(seen: Seen) -> Answer:
     return ChangeSecrets(Discard(made.id))
 
 
+def a_rename_comes_first(seen: Seen) -> Answer:
+    """The value moves as it is before it is replaced, so that no Secret of ours is left with one that is retired."""
+    if seen.kept.former is None or seen.secrets is None or seen.secrets.fresh is not None:
+        return None
+    return credentials_are_written(seen) or former_secret_is_gone(seen)
+
+
 def secrets_are_right(seen: Seen) -> Answer:
     """Make room, mint or push, discard, store, retire: one step."""
     client, secrets = seen.found, seen.secrets
@@ -130,6 +137,6 @@ def _retried(seen: Seen) -> Answer:
 
 
 SECRET_RULES: Final[tuple[Rule, ...]] = (
-    secret_that_was_not_stored_is_dropped, worked(Part.SECRET), _retried, secret_is_ours, secrets_are_right, credentials_are_written,
-    former_secret_is_gone, instance_remembers, request_is_done, declared_secret_is_usable, rotation_is_understood,
+    secret_that_was_not_stored_is_dropped, worked(Part.SECRET), _retried, secret_is_ours, a_rename_comes_first, secrets_are_right,
+    credentials_are_written, former_secret_is_gone, instance_remembers, request_is_done, declared_secret_is_usable, rotation_is_understood,
 )  # fmt: skip

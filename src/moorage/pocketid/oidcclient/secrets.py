@@ -190,12 +190,17 @@ def retirement_plan(
     """All but the current one, oldest first, each once its overlap has passed.
 
     Args:
-        overlap: none retires at once, whatever the clocks say.
-        now: the server's time, since `created_at` is.
+        overlap: none retires at once, whatever the clocks say; so does what is younger than the current one.
+        now: the server's time in whole seconds, since `created_at` is its own.
         kept: ids that stay because they may hold the same value.
     """
-    times = retirements(current, held, overlap)
-    ids = tuple(id for id, time in times.items() if id not in kept and (overlap <= _NEVER or now >= time))
+    times, stay = retirements(current, held, overlap), {current.id, *kept}
+    at_once = overlap <= _NEVER
+    ids = tuple(
+        secret.id
+        for secret in oldest_first(held)
+        if secret.id not in stay and (at_once or secret.created_at > current.created_at or now >= times[secret.id])
+    )
     return Delete(ids, Retired.SUPERSEDED) if ids else None
 
 
