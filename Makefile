@@ -20,7 +20,7 @@ conformance: .venv/.ready debian  ## the same semantics on a real kube-apiserver
 	@$(PY) tools/conformance.py
 	@$(PY) tools/keycloak.py
 	@JOBS=$(JOBS) $(PY) tools/pythons.py
-	@$(PY) -m pytest -n $(JOBS) --dist loadfile -m conformance tests/conformance tests/e2e/federation tests/e2e/kubernetes tests/keystone tests/pocketid tests/real tests/schema
+	@$(PY) -m pytest -n $(JOBS) --dist loadfile -m conformance tests/conformance tests/e2e/federation tests/e2e/kubernetes tests/e2e/pocketid tests/keystone tests/pocketid tests/real tests/schema
 
 pythons: .venv/.ready  ## types and a part of the suite on Python 3.12 and 3.13 (fetched once, cached)
 	@JOBS=$(JOBS) $(PY) tools/pythons.py
