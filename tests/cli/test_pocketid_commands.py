@@ -139,6 +139,11 @@ def test_the_controllers_show_their_metrics_where_they_are_told_to(site: Site) -
         in shown
     )
     assert 'controller_runtime_reconcile_total{controller="pocketidoidcclient"' in shown
+    where = f'name="main",namespace="{NAMESPACE}",version="2.17.0"'
+    assert f'pocketid_operator_instance_info{{app_url="{site.url}",deployment_type="External",{where}}} 1.0' in shown
+    assert f'pocketid_operator_usergroup_member_count{{name="staff",namespace="{NAMESPACE}"}} 0.0' in shown
+    made = f'instance_name="main",instance_namespace="{NAMESPACE}",operation="created"'
+    assert f"pocketid_operator_api_key_operations_total{{{made}}} 1.0" in shown
 
 
 def test_nothing_that_was_printed_holds_a_secret(site: Site) -> None:

@@ -28,6 +28,16 @@ OPERATIONS: Final = Counter(
     f"{PREFIX}resource_operations", "Objects created, adopted, updated and deleted at Pocket-ID.", ("kind", "operation")
 )
 READY: Final = Series("gauge", f"{PREFIX}resource_ready", "1 while the resource is Ready, else 0.", _OBJECT)
+INSTANCES: Final = Series(
+    "gauge", f"{PREFIX}instance_info", "1 for each instance: what it runs, how, and where.",
+    ("namespace", "name"), ("version", "deployment_type", "app_url"),
+)  # fmt: skip
+MEMBERS: Final = Series(
+    "gauge", f"{PREFIX}usergroup_member_count", "Members of the group, however they came.", ("namespace", "name")
+)
+API_KEYS: Final = Counter(
+    f"{PREFIX}api_key_operations", "API keys of users that were created and deleted.", ("instance_namespace", "instance_name", "operation")
+)  # fmt: skip
 EXTERNAL_DELETIONS: Final = Counter(
     f"{PREFIX}external_deletions", "Objects that somebody else deleted at Pocket-ID.", ("kind",)
 )
@@ -53,6 +63,26 @@ def ready(kind: str, key: Key, is_ready: bool) -> None:
     READY.set((kind, key.namespace, key.name), 1 if is_ready else 0)
 
 
+def instance(key: Key, version: str, deployment_type: str, app_url: str) -> None:
+    """What an instance said of itself last."""
+    of = (key.namespace, key.name)
+    INSTANCES.drop(of)
+    INSTANCES.set(of, 1, version, deployment_type, app_url)
+
+
+def members(key: Key, count: int) -> None:
+    """How many members a group has."""
+    MEMBERS.set((key.namespace, key.name), count)
+
+
+def key_operated(namespace: str, name: str, operation: Literal["created", "deleted"]) -> None:
+    """An API key of a user was created or deleted at the server of that instance."""
+    API_KEYS.labels(namespace, name, operation).inc()
+
+
 def forget(kind: str, key: Key) -> None:
-    """The resource is gone; its number goes with it."""
+    """The resource is gone; its numbers go with it."""
     READY.drop((kind, key.namespace, key.name))
+    numbers = {"PocketIDInstance": INSTANCES, "PocketIDUserGroup": MEMBERS}.get(kind)
+    if numbers is not None:
+        numbers.drop((key.namespace, key.name))

@@ -49,8 +49,11 @@ def _own_name(obj: JsonObject) -> str:
 
 def _reported(seen: Seen, outcome: Outcome) -> Report:
     """The report, and the same in numbers."""
-    said = report(seen, outcome)
+    said, spec = report(seen, outcome), seen.instance.spec
     metrics.ready(KIND.kind, seen.instance.key, all(item.is_true for item in said.conditions))
+    if "version" in said.status:
+        how = "External" if spec.external is not None else spec.deployment_type
+        metrics.instance(seen.instance.key, said.status["version"], how, spec.app_url or seen.url)
     return said
 
 

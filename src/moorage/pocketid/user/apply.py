@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Literal
 
 from moorage.core.meta import Key
 from moorage.kube.resources import SECRETS
+from moorage.pocketid import metrics
 from moorage.pocketid.listings import Listing
 from moorage.pocketid.reach import lists_of
 from moorage.pocketid.rest import AlreadyExists, NotFound, PocketID, ServerFailed, User
@@ -56,6 +58,7 @@ async def _act(world: World, seen: Seen, plan: Plan) -> Seen:
         case MakeKey(id, name):
             key = _declared(seen, name)
             made_key = await client.create_api_key_for_user(id, name, end_of(key, seen.now), key.description or "")
+            _counted(seen, "created")
             return replace(seen, made={**seen.made, name: made_key})
         case DropKey(user, id):
             return await _drop_key(seen, client, user, id)
@@ -99,7 +102,14 @@ async def _drop_key(seen: Seen, client: PocketID, user: str, id: str) -> Seen:
         await client.delete_api_key(user, id)
     except NotFound:
         return done
+    _counted(seen, "deleted")
     return replace(done, happened=(*seen.happened, Event("Normal", "APIKeyDeleted", f"deleted API key (id {id})")))
+
+
+def _counted(seen: Seen, operation: Literal["created", "deleted"]) -> None:
+    instance = seen.bond.instance
+    if instance is not None:
+        metrics.key_operated(instance.namespace, instance.name, operation)
 
 
 # --- Secrets with keys

@@ -10,11 +10,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from moorage.core.meta import JsonObject, Key
+from moorage.core.outcome import Outcome
 from moorage.kube.resources import SECRETS
+from moorage.pocketid import metrics
 from moorage.pocketid.oidcclient.types import KIND as CLIENT
 from moorage.pocketid.sibling_work import counted, instance_watch, named_keys, names_index, own_key
 from moorage.pocketid.user.types import KIND as USER
-from moorage.runtime.room import Caches, Room, Watch, by_index, nobody
+from moorage.runtime.room import Caches, Report, Room, Watch, by_index, nobody
 
 from .apply import apply
 from .decide import decide
@@ -48,6 +50,14 @@ def _of_client(client: JsonObject, caches: Caches) -> Iterable[Key]:
     return {*_NAMED_BY(client, caches), *_LISTED_BY(client, caches)}
 
 
+def _reported(seen: Seen, outcome: Outcome) -> Report:
+    """The report, and its members in numbers."""
+    said = report(seen, outcome)
+    if (count := said.status.get("totalUserCount")) is not None:
+        metrics.members(seen.resource.key, count)
+    return said
+
+
 ROOM: Final[Room[Seen, Plan]] = Room(
     name="pocketidusergroup",
     kind=KIND,
@@ -55,7 +65,7 @@ ROOM: Final[Room[Seen, Plan]] = Room(
     observe=observe,
     decide=decide,
     apply=apply,
-    report=counted(KIND, report),
+    report=counted(KIND, _reported),
     watches=(
         instance_watch(KIND),
         Watch(CLIENT.resource, _of_client),
