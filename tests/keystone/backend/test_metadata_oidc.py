@@ -184,7 +184,7 @@ def test_what_is_no_discovery_document_is_refused_with_its_reason(content: bytes
 
 
 def test_declared_endpoints_are_a_document() -> None:
-    """With what was declared and nothing else."""
+    """With what was declared, and every flow that the module knows: without any it warns at each request."""
     endpoints = OidcEndpoints(
         authorization_endpoint="https://idp.example.org/auth",
         token_endpoint="http://idp.internal:8080/token",
@@ -193,8 +193,11 @@ def test_declared_endpoints_are_a_document() -> None:
     )
     found = declared(ISSUER, endpoints)
     assert isinstance(found, Document)
+    flows = json.loads(found.content)["response_types_supported"]
+    assert ("code" in flows, sorted(flows)) == (True, flows)
     assert json.loads(found.content) == {
         "issuer": ISSUER,
+        "response_types_supported": flows,
         "authorization_endpoint": "https://idp.example.org/auth",
         "token_endpoint": "http://idp.internal:8080/token",
         "jwks_uri": "https://idp.example.org/certs",

@@ -334,6 +334,18 @@ def test_a_sidecar_that_does_not_answer_saml_never_asks_keystone_about_it(stand:
         assert direct(protected(ACME, "openid")[1], {"Host": "x", "Accept": "text/html"}, address=address)[0] == 302
 
 
+async def test_logins_and_tokens_leave_no_complaint_in_the_log(stand: Stand) -> None:
+    """What a pager reads there is news: a line for each request would hide it."""
+    before = len(stand.log.read_bytes())
+    for name in (ACME, BETA):
+        person = stand.visitor()
+        assert (await stand.sign_in(person, name)).status == 200
+        await person.once(stand.websso(name))
+    assert (await stand.bearer(stand.idp.token(ACME, "alice", "cli"))).status == 200
+    written = stand.log.read_bytes()[before:].decode(errors="replace")
+    assert [line for line in written.splitlines() if "auth_openidc" in line] == []
+
+
 @pytest.mark.case("P2", "K21")
 async def test_neither_tokens_nor_secrets_are_logged(stand: Stand) -> None:
     """A refused and an accepted bearer token, the client secret, the passphrase."""

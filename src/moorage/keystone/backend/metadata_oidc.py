@@ -20,6 +20,8 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | Non
 
 _REQUIRED: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _OPTIONAL: Final = ("userinfo_endpoint", "end_session_endpoint", "introspection_endpoint")
+_FLOWS: Final = ("code", "code id_token", "code id_token token", "code token", "id_token", "id_token token")
+"""What a declared provider is said to support: all that the module knows, since `responseType` chooses. Without any it warns at every request."""
 _CALLED: Final = ("token_endpoint", "jwks_uri", "userinfo_endpoint", "introspection_endpoint")
 """Endpoints that the sidecar itself connects to; a browser goes to the others."""
 _URL: Final = re.compile(r"https?://[^\x00-\x20\x7f-\U0010ffff\"<>\\^`{|}]{1,2040}")
@@ -51,7 +53,7 @@ def parse(content: bytes, issuer: str, *, secure: bool = False) -> Document | Fa
 
 def declared(issuer: str, endpoints: OidcEndpoints) -> Document | Fault:
     """The document that declared endpoints stand for."""
-    members: dict[str, Json] = {"issuer": issuer}
+    members: dict[str, Json] = {"issuer": issuer, "response_types_supported": [*_FLOWS]}
     for name in (*_REQUIRED, *_OPTIONAL):
         if value := getattr(endpoints, name):
             members[name] = value
