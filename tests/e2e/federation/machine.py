@@ -62,7 +62,7 @@ class Federated:
     async def serve(self, on: Cloud, *more: JsonObject, keystone: JsonObject | None = None) -> Site:
         """Apply the Keystone, with changes over its spec, and put the gateway before its Service."""
         *first, declared = manifests.site(self.base, DASHBOARD)
-        declared["spec"] |= {**QUICK, **(keystone or {})}
+        declared["spec"] |= {"extraConfig": QUICK["extraConfig"], **(keystone or {})}
         await on.apply([*first, *more, declared])
         await on.until(KEYSTONE, "keystone", lambda obj: bool(condition(obj, "KeystoneAPIReady")[0]))
         url = await on.url()
