@@ -7,6 +7,7 @@ see the client's controller alone.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import base64
 import contextlib
 import shutil
@@ -14,7 +15,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any
 
 import aiohttp
@@ -255,21 +256,22 @@ async def _api_server(folder: Path) -> AsyncIterator[Client]:
         await server.stop()
 
 
-_KEPT: list[TemporaryDirectory[str]] = []
+_KEPT: list[Path] = []
 """The data of an API server with kinds and namespace, made once a process: judging a CRD costs more than a pass does."""
 
 
 async def _furnished() -> Path:
     if not _KEPT:
-        kept = TemporaryDirectory(prefix="pocketid-scene-")
-        async with _api_server(Path(kept.name)) as client:
+        kept = Path(mkdtemp(prefix="pocketid-scene-"))
+        atexit.register(shutil.rmtree, kept, ignore_errors=True)
+        async with _api_server(kept) as client:
             for kind in KINDS:
                 await client.create(CRDS, kind.crd())
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
             await client.create(NAMESPACES, body)
             await _until_served(client)
         _KEPT.append(kept)
-    return Path(_KEPT[0].name) / "data"
+    return _KEPT[0] / "data"
 
 
 async def _until_served(client: Client) -> None:
