@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from moorage.apiserver import store
 from moorage.apiserver.errors import StatusError
 from moorage.apiserver.hub import Hub, Stale
 from moorage.core.errors import StorageError
@@ -47,6 +50,33 @@ async def test_where_a_sync_is_slow_writers_that_come_one_after_the_other_share_
     hub.store._quickest = 1.0
     await asyncio.gather(*await a_turn_apart(hub, 64))
     assert hub.store.commits == 1
+
+
+async def test_where_a_sync_is_slow_those_who_wrote_together_are_waited_for(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of eight who comes fifty turns later shares the commit; when the others stay away, a lone writer waits once and then no more."""
+    quick = store._store
+
+    def slow(*batch: Any) -> None:
+        quick(*batch)
+        time.sleep(0.2)
+
+    async def write(name: str, turns: int = 0) -> None:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await hub.write("things", f"n/{name}", thing(name), 0)
+
+    monkeypatch.setattr(store, "_store", slow)
+    await asyncio.gather(*(write(f"a{number}") for number in range(8)))
+    await asyncio.gather(*(write(f"b{number}", 50 if number == 7 else 0) for number in range(8)))
+    assert hub.store.commits == 2
+    await write("c")
+    lone = asyncio.ensure_future(write("d"))
+    await asyncio.sleep(0)
+    assert hub.store._timer is None
+    await lone
+    assert hub.store.commits == 4
 
 
 async def test_where_a_sync_is_slow_a_record_waits_for_others_only_so_long(

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -28,8 +29,8 @@ _SLOW = 0.003
 """Seconds of a commit from which it is worth gathering more for it. On a quicker disk the next requests are better worked on meanwhile."""
 _PATIENCE = 8
 """So many commits' time a record waits at most for others."""
-_QUIET = 2
-"""Turns of the loop without another record: what was read in one turn is appended in the next."""
+_GAP = 1.0
+"""Commits' time without another record after which no more are waited for: who is not waited for waits a commit, too."""
 _ROWS = (64, 16, 4, 1)
 """Sizes of statements: few, so that SQLite's compiled ones are found again."""
 _SCHEMA = """
@@ -91,8 +92,9 @@ class Store:
         self._path, self._committed = path, committed
         self._queue: queue.SimpleQueue[list[Record] | Callable[[sqlite3.Connection], None] | None] = queue.SimpleQueue()
         self._gathered: list[Record] = []
-        self._seen = self._quiet = 0
+        self._seen = self._expected = self._handed = 0
         self._until = 0.0
+        self._timer: asyncio.TimerHandle | None = None
         self._took: deque[float] = deque(maxlen=16)
         self._quickest = 0.0
         self._thread: threading.Thread | None = None
@@ -151,29 +153,56 @@ class Store:
     def append(self, record: Record) -> None:
         """Queue a record; `committed` tells when it is durable. Revisions must rise from call to call.
 
-        What comes in one turn of the event loop is handed over together: fewer commits, and the writer wakes once.
+        What comes in one turn of the event loop is handed over together: fewer commits, and the writer wakes once. Where commits are slow,
+        writers that were acknowledged together write together again.
         """
         self._gathered.append(record)
-        if len(self._gathered) == 1:
-            loop = asyncio.get_running_loop()
-            self._seen, self._quiet = 0, 0 if self._quickest >= _SLOW else _QUIET
-            self._until = loop.time() + _PATIENCE * self._quickest
-            loop.call_soon(self._gather)
-
-    def _gather(self) -> None:
-        """Hand over; where commits are slow, only when no more come: writers that were acknowledged together write together again."""
         loop = asyncio.get_running_loop()
-        if self._quiet < _QUIET and self._gathered and len(self._gathered) < _BATCH and loop.time() < self._until:
-            self._quiet = self._quiet + 1 if self._seen == len(self._gathered) else 0
-            self._seen = len(self._gathered)
-            loop.call_soon(self._gather)
-        else:
+        if self._quickest >= _SLOW:
+            if len(self._gathered) == 1:
+                self._until = loop.time() + _PATIENCE * self._quickest
+            self._consider(loop)
+        elif len(self._gathered) == 1:
+            loop.call_soon(self._hand_over)
+
+    def _consider(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Hand over when as many are there as wrote a moment ago, else look again; the end of a commit that is under way looks, too."""
+        if self._handed:
+            return
+        many = len(self._gathered)
+        if 0 < self._expected <= many or many >= _BATCH or loop.time() >= self._until:
+            loop.call_soon(self._hand_over_if_idle)
+        elif self._timer is None:
+            self._seen = many
+            self._timer = loop.call_later(self._quickest * _GAP, self._look)
+
+    def _look(self) -> None:
+        """Hand over when nobody has come since the last look."""
+        self._timer = None
+        if len(self._gathered) == self._seen:
+            self._hand_over_if_idle()
+        elif self._gathered:
+            self._consider(asyncio.get_running_loop())
+
+    def _hand_over_if_idle(self) -> None:
+        if not self._handed:
             self._hand_over()
 
     def _hand_over(self) -> None:
         batch, self._gathered = self._gathered, []
         if batch:
+            self._handed += len(batch)
             self._queue.put(batch)
+
+    def _finished(self, batch: list[Record], refused: WriteRefused | None) -> None:
+        """A commit has ended: whoever is told now, and whoever waits already, is likely to make up the next one."""
+        loop = asyncio.get_running_loop()
+        self._handed -= len(batch)
+        self._expected = len(batch) + len(self._gathered)
+        if self._gathered:
+            self._until = loop.time() + _PATIENCE * self._quickest
+            loop.call_soon(self._hand_over if self._quickest < _SLOW else partial(self._consider, loop))
+        self._committed(batch, refused)
 
     async def limit_pages(self, pages: int) -> None:
         """Let the file grow to this many pages at most (0: no limit beyond SQLite's own)."""
@@ -278,7 +307,7 @@ class Store:
             self.full = refused.full
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-        loop.call_soon_threadsafe(self._committed, batch, refused)
+        loop.call_soon_threadsafe(self._finished, batch, refused)
 
     def close(self) -> None:
         """Write what is queued, stop the writer, close the file."""
