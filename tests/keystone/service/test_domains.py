@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given as for_all
+from hypothesis import settings
 from hypothesis import strategies as st
 from tests.keystone.service import given
 
@@ -33,6 +34,7 @@ def attached(short: dict[str, Any]) -> Attached:
     return Attached(BACKEND.parse(given.backend(short)), Materials({"bind": _BIND, "big": _BIG}))
 
 
+@settings(deadline=None)
 @for_all(_backends, st.randoms())
 def test_the_order_of_backends_changes_nothing(shorts: list[dict[str, Any]], random: Any) -> None:
     """Files, and who is left out and why, are the same for any order of the list."""
@@ -41,6 +43,7 @@ def test_the_order_of_backends_changes_nothing(shorts: list[dict[str, Any]], ran
     assert project_all(map(attached, shorts)) == project_all(map(attached, shuffled))
 
 
+@settings(deadline=None)
 @for_all(_backends)
 def test_every_backend_is_attached_or_left_with_a_reason(shorts: list[dict[str, Any]]) -> None:
     """Nobody is forgotten; only terminating ones are silent, and only they."""
@@ -51,6 +54,7 @@ def test_every_backend_is_attached_or_left_with_a_reason(shorts: list[dict[str, 
     assert all(left.why for left in found.left)
 
 
+@settings(deadline=None)
 @for_all(_backends)
 def test_a_bad_backend_takes_nothing_from_its_siblings(shorts: list[dict[str, Any]]) -> None:
     """Without those that are at fault the same files come out."""
@@ -59,6 +63,7 @@ def test_a_bad_backend_takes_nothing_from_its_siblings(shorts: list[dict[str, An
     assert project_all(map(attached, shorts)).files == project_all(map(attached, rest)).files
 
 
+@settings(deadline=None)
 @for_all(_backends)
 def test_no_two_backends_write_one_domain(shorts: list[dict[str, Any]]) -> None:
     """A domain that two claim, whatever the case of its letters, is projected for one of them at most; the others say whose it is."""

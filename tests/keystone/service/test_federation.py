@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given as for_all
+from hypothesis import settings
 from hypothesis import strategies as st
 from lxml import etree
 from tests.keystone.folders import CASES, compare
@@ -170,6 +171,7 @@ def built(short: dict[str, Any]) -> Attached:
     return without(found) if short["bad"] and short["kind"] != "LDAP" else found
 
 
+@settings(deadline=None)
 @for_all(MANY, st.randoms())
 def test_the_order_of_backends_changes_nothing(shorts: list[dict[str, Any]], random: Any) -> None:
     """Bytes, and who is left out and why."""
@@ -178,6 +180,7 @@ def test_the_order_of_backends_changes_nothing(shorts: list[dict[str, Any]], ran
     assert project_all(map(built, shorts), GROUND) == project_all(map(built, shuffled), GROUND)
 
 
+@settings(deadline=None)
 @for_all(MANY)
 def test_every_backend_is_attached_or_left_with_a_reason(shorts: list[dict[str, Any]]) -> None:
     """Nobody is forgotten; only terminating ones are silent, and only they."""
@@ -189,6 +192,7 @@ def test_every_backend_is_attached_or_left_with_a_reason(shorts: list[dict[str, 
 
 
 @pytest.mark.case("P4")
+@settings(deadline=None)
 @for_all(MANY)
 def test_a_bad_backend_takes_nothing_from_its_siblings(shorts: list[dict[str, Any]]) -> None:
     """What it alone is guilty of: without it, the same backends are served from the same files."""
@@ -411,6 +415,7 @@ def test_the_sidecar_stays_until_a_backend_that_let_people_in_has_been_closed(co
 
 
 @pytest.mark.case("S2")
+@settings(deadline=None)
 @for_all(MANY)
 def test_denial_comes_before_every_location(shorts: list[dict[str, Any]]) -> None:
     """Later sections win, so the general one stands first; each claim of an attached backend is stripped in every spelling."""
@@ -426,6 +431,7 @@ def test_denial_comes_before_every_location(shorts: list[dict[str, Any]]) -> Non
 
 
 @pytest.mark.case("B16")
+@settings(deadline=None)
 @for_all(st.from_regex(r"[A-Za-z0-9_-]{1,64}", fullmatch=True), st.from_regex(r"[A-Za-z0-9_-]{1,64}", fullmatch=True))
 def test_the_redirect_path_is_no_prefix_of_a_protected_one(provider: str, protocol: str) -> None:
     """Nor is a protected one of it, whatever the names are."""

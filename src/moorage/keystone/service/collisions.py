@@ -8,7 +8,7 @@ Source: spec/keystone.md 4.5, 7 (C8, C9); seed 000, webhook rules; decisions, Ad
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from moorage.keystone.backend.federation import issuer_basename, provider_name
@@ -20,8 +20,13 @@ Claim: TypeAlias = tuple[str, str, str]
 """What only one may have: its kind, as it is compared, as people call it."""
 
 
-def collisions(backends: Iterable[Attached]) -> Mapping[str, str]:
-    """Why each backend that collides is left out, by its name; the first reason counts.
+def ranked(backends: Iterable[Attached]) -> list[Attached]:
+    """Who comes first, first."""
+    return sorted(backends, key=lambda item: precedence(item.backend))
+
+
+def collisions(backends: Sequence[Attached]) -> Mapping[str, str]:
+    """Why each backend that collides is left out, by its name; the first reason counts. Who comes first stands first in `backends`.
 
     Who is left out holds nothing itself. A terminating LDAP backend holds its domain while its file may be there; of other terminating ones
     nothing is projected under a name that a replacement could have (C8).
@@ -29,7 +34,7 @@ def collisions(backends: Iterable[Attached]) -> Mapping[str, str]:
     holders: dict[tuple[str, str], Attached] = {}
     settled: dict[str, tuple[str, Attached]] = {}
     found: dict[str, str] = {}
-    for item in sorted(backends, key=lambda item: precedence(item.backend)):
+    for item in backends:
         claims = tuple(_claims(item))
         if why := _taken(claims, holders) or _unlike(item, settled):
             if not item.terminating:

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from moorage.core.meta import JsonObject
-from moorage.keystone.backend.precedence import precedence
 from moorage.keystone.backend.render import Fault, project
 
-from .collisions import collisions
+from .collisions import collisions, ranked
 from .seen import Attached
 
 BUDGET: Final = 1024 * 1024
@@ -45,14 +44,13 @@ class Domains:
 
 def project_all(backends: Iterable[Attached]) -> Domains:
     """The projection of these backends, by name; terminating ones are left out silently."""
-    everyone = list(backends)
+    everyone = ranked(backends)
     ours = [item for item in everyone if item.backend.spec.type == "LDAP" and not item.terminating]
-    ordered = sorted(ours, key=lambda item: precedence(item.backend))
     clashes = collisions(everyone) if ours else {}
     files: dict[str, bytes] = {}
     attached: list[str] = []
     left: list[Left] = []
-    for item in ordered:
+    for item in ours:
         found = _one(item, clashes)
         if isinstance(found, Left):
             left.append(found)

@@ -16,11 +16,10 @@ from moorage.keystone.backend import saml
 from moorage.keystone.backend.authorities import certificates
 from moorage.keystone.backend.federation import Part, base_of, provider_name, stripped
 from moorage.keystone.backend.materials import Fault
-from moorage.keystone.backend.precedence import precedence
 from moorage.keystone.backend.render import Projected, project
 
 from . import redirect
-from .collisions import collisions
+from .collisions import collisions, ranked
 from .conf import FederationFacts
 from .domains import BUDGET, Left
 from .httpd import httpd_conf
@@ -106,16 +105,16 @@ def project_all(backends: Iterable[Attached], ground: Ground) -> Federation:
     The sidecar stays, with nothing but denials, as long as a backend may still be open in Keystone: without it, its paths would be reachable
     with forged claims until the backend's own controller has closed them (S1). So it does when its image is no longer declared.
     """
-    everyone = sorted(backends, key=lambda item: item.name)
-    items = [item for item in everyone if item.backend.spec.type != "LDAP"]
+    everyone = list(backends)
+    items = sorted((item for item in everyone if item.backend.spec.type != "LDAP"), key=lambda item: item.name)
     alive = [item for item in items if not item.terminating]
-    clashes = collisions(everyone) if alive else {}
+    order = ranked(everyone) if alive else []
+    clashes = collisions(order)
     served, left = _served(alive, clashes, ground)
     first = [item for item in alive if item.name not in clashes]
     sp = _sp(first, ground)
     frame = _Frame(ground, frozenset().union(*(stripped(item.backend) for item in items)), sp)
-    ranked = sorted(alive, key=lambda item: precedence(item.backend))
-    kept, beyond = _fitting(served, frame, [item.name for item in ranked])
+    kept, beyond = _fitting(served, frame, [item.name for item in order])
     stays = (ground.image or ground.running) and any(map(_open, items))
     files = frame.files(kept) if kept or stays else {}
     parts = [found.part for _, found in kept if found.part]
