@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 
+import pytest
+
 from moorage.core.meta import JsonObject, Key
 from moorage.kube.resources import CRON_JOBS, DEPLOYMENTS, ENDPOINTS, JOBS, PDBS, PODS, REPLICA_SETS, SERVICES
 
@@ -123,6 +125,24 @@ async def test_recreate_never_runs_two_generations(machine: Machine) -> None:
         if not alive & old and len(alive) == 2 and event.type == "MODIFIED" and is_ready(event.object):
             break
     assert not both
+
+
+@pytest.mark.timeout(150)  # half of the controller's own second look
+async def test_recreate_goes_on_as_soon_as_an_old_pod_that_was_never_ready_is_gone(machine: Machine) -> None:
+    """Its ReplicaSet has nothing to tell when it ends, and the progress deadline is minutes away: neither may be waited for."""
+    strategy = {"type": "Recreate"}
+    stubborn = web("one", 1, strategy=strategy)
+    stubborn["spec"]["template"]["spec"] |= {"terminationGracePeriodSeconds": 2}
+    (container,) = stubborn["spec"]["template"]["spec"]["containers"]
+    container["command"] = [PYTHON, "-c", "import signal; signal.signal(15, signal.SIG_IGN); signal.pause()"]
+    await machine.client.create(DEPLOYMENTS, stubborn)
+    await eventually(lambda: _runs(machine))
+    await machine.client.apply(DEPLOYMENTS, web("two", 1, strategy=strategy))
+    await machine.until(DEPLOYMENTS, "web", lambda item: item["metadata"]["generation"] > 1 and rolled_out(item))
+
+
+async def _runs(machine: Machine) -> bool:
+    return any((item.get("status") or {}).get("phase") == "Running" for item in await machine.pods("web"))
 
 
 async def test_scaling_and_deleting_follow_the_declaration(machine: Machine) -> None:

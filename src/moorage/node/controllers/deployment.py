@@ -40,7 +40,8 @@ async def _reconcile(api: Api, deployment: JsonObject) -> float | None:
     for surplus in rollout.superfluous(deployment, sets):
         await api.delete(REPLICA_SETS, surplus)
     await api.set_status(DEPLOYMENTS, deployment, progress.status_of(deployment, sets, now()))
-    return progress.time_left(deployment, now()) or _poll(deployment, api, sets)
+    looks = (progress.time_left(deployment, now()), _poll(deployment, api, sets))
+    return min((after for after in looks if after), default=None)
 
 
 def _poll(deployment: JsonObject, api: Api, sets: rollout.Sets) -> float | None:
