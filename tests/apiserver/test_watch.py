@@ -9,6 +9,10 @@ import pytest
 from tests.apiserver.conftest import CONFIG_MAPS, CRDS, MERGE, Client, config_map, crd
 
 from moorage.apiserver import watch as watch_module
+from moorage.apiserver.hub import Change, Collection, Entry
+from moorage.apiserver.registry import Registry
+from moorage.apiserver.selection import Selection
+from moorage.core.selectors import LabelSelector
 
 
 async def test_a_watch_from_a_list_sees_what_came_after_it(client: Client) -> None:
@@ -129,3 +133,16 @@ async def test_stopping_the_server_ends_watches(client: Client) -> None:
             watcher.end()
         lines = [json.loads(line) async for line in stream.content]
     assert all(line["type"] != "ERROR" for line in lines)
+
+
+async def test_a_change_that_comes_as_the_time_runs_out_is_not_left_behind() -> None:
+    """A bookmark would pass it, and the client would drop it afterwards: a silent gap."""
+    registry = Registry()
+    served = next(item for item in registry.types() if item.resource.plural == "configmaps")
+    collection = Collection()
+    change = Change("ADDED", served.storage, Entry("default/a", 7, b"{}"), None)
+    chosen = Selection(registry, served, "", "", LabelSelector(()), ())
+    with watch_module.Watcher(collection, chosen) as watcher:
+        (notice,) = collection.watchers
+        asyncio.get_running_loop().call_soon(notice, change)
+        assert await watcher.take(0) == [change]

@@ -8,7 +8,7 @@ import pytest
 
 from moorage.core.meta import Key
 from moorage.pocketid.references import BoundInstance, LabelSelector
-from moorage.pocketid.selection import NotSelected, Selected, bound_instance, select
+from moorage.pocketid.selection import NotSelected, Selected, bound_instance, one_server, select
 
 PROD = LabelSelector(match_labels={"env": "prod"})
 
@@ -110,3 +110,33 @@ def test_the_key_of_a_selection() -> None:
     found = select(None, "apps", [MAIN])
     assert isinstance(found, Selected)
     assert found.key == Key("id", "main")
+
+
+DRAWN = "6f1c1c1e-7c3f-4a0d-9d0c-3f2b7f6a9b10"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "id", "same"),
+    [
+        ({"url": "https://id.example.org"}, {"url": "https://ID.example.org/"}, "app", True),
+        ({"url": "http://id.svc", "app": "https://id.example.org"}, {"url": "https://id.example.org"}, "app", True),
+        ({"url": "http://127.0.0.1:1"}, {"url": "http://localhost:1"}, "app", False),
+        ({"url": "http://127.0.0.1:1"}, {"url": "http://localhost:1"}, DRAWN, True),
+        (
+            {"url": "http://a.svc", "app": "https://a.example.org"},
+            {"url": "http://b.svc", "app": "https://b.example.org"},
+            DRAWN,
+            False,
+        ),
+    ],
+)
+def test_two_instances_are_one_server_by_address_issuer_or_an_id_drawn_by_chance(
+    one: dict[str, str], other: dict[str, str], id: str, same: bool
+) -> None:
+    """A copy of a server has its ids; that it is another is said by both issuers."""
+    pair = []
+    for name, told in (("a", one), ("b", other)):
+        made = instance(name)
+        made["spec"] = {"external": {"url": told["url"]}, **({"appUrl": told["app"]} if "app" in told else {})}
+        pair.append(made)
+    assert one_server(*pair, id) is same

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from random import uniform
 
@@ -83,11 +84,9 @@ class Watcher:
         """What has gathered; empty when nothing came within `timeout` seconds."""
         if not self._queue and not self.overrun and not self.ended:
             self._wake.clear()
-            try:
+            with suppress(TimeoutError):  # a change may have come in the very turn of the loop in which the time ran out
                 async with asyncio.timeout(max(0.0, timeout)):
                     await self._wake.wait()
-            except TimeoutError:
-                return []
         taken = list(self._queue)
         self._queue.clear()
         self._bytes = 0

@@ -8,6 +8,7 @@ not judged here. Source: spec/pocketid.md 3.3, 7.3.16; seed 004; contracts, `sta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -19,6 +20,8 @@ from moorage.pocketid.references import BoundInstance, LabelSelector
 from moorage.schema.fielderror import FieldError, forbidden, invalid, required
 
 _LISTED: Final = 8
+_DRAWN: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+"""An id that Pocket-ID drew by chance; what a person chose, two servers may both have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,7 @@ def select(
         bound: `status.instance`. It decides nothing but whether the selection has moved: the selector is the person's word.
     """
     everything = sorted(instances, key=key_of)
-    chosen = from_wire({} if selector is None else selector.to_wire())
-    matching = [item for item in everything if chosen.matches(_labels(item))]
+    matching = _matching({} if selector is None else selector.to_wire(), everything)
     open_to_us = [item for item in matching if admits(item, namespace)]
     if len(open_to_us) == 1:
         (only,) = open_to_us
@@ -69,6 +71,11 @@ def select(
     if len(open_to_us) > 1:
         return NotSelected(_many(selector, open_to_us))
     return NotSelected(_none(selector, namespace, everything, matching))
+
+
+def _matching(selector: JsonObject, instances: Iterable[JsonObject]) -> list[JsonObject]:
+    chosen = from_wire(selector)
+    return [item for item in instances if chosen.matches(_labels(item))]
 
 
 def bound_instance(bound: BoundInstance | None, instances: Iterable[JsonObject]) -> JsonObject | None:
@@ -109,11 +116,56 @@ def selector_faults(selector: LabelSelector | None) -> Iterator[FieldError]:
 
 
 def same_instance(one: JsonObject, other: JsonObject) -> bool:
-    """Whether two wire objects certainly belong to one instance: both bound to it, or neither bound elsewhere and one selector for both."""
+    """Whether two wire objects of one namespace certainly belong to one instance: both bound to it, or neither bound elsewhere and one selector
+    for both. For admission, which sees no instances."""
     here, there = _bound_key(one), _bound_key(other)
     if here is not None and there is not None:
         return here == there
     return bool(one["spec"].get("instanceSelector") == other["spec"].get("instanceSelector"))
+
+
+def home(obj: JsonObject, instances: Iterable[JsonObject]) -> JsonObject | None:
+    """The instance that a wire object is bound to, else the one that it selects; None when there is none or more than one."""
+    bound = _bound_key(obj)
+    if bound is None:
+        return _selected(obj, instances)
+    return next((item for item in instances if key_of(item) == bound), None)
+
+
+def counts_at(obj: JsonObject, instance: JsonObject | None) -> bool:
+    """Whether what an object refers to may count at an instance: its namespace is admitted there, and it is bound to it or could be.
+
+    Else a namespace that may not use the instance could close its clients to everybody, or hold up deletions in other namespaces. One that is
+    on its way from another instance counts already: what is not known yet never opens a client.
+    """
+    if instance is None or not admits(instance, obj["metadata"]["namespace"]):
+        return False
+    return _bound_key(obj) == key_of(instance) or bool(_matching(obj["spec"].get("instanceSelector") or {}, [instance]))
+
+
+def one_server(one: JsonObject, other: JsonObject, *ids: str) -> bool:
+    """Whether two instances stand for one server: they are one, or share an address or an issuer.
+
+    Args:
+        ids: what an object of each claims. An id that was drawn by chance is on one server, by whatever two addresses it is reached, unless each
+            instance says by `appUrl` that it is another issuer (a copy of a server has its ids).
+    """
+    if key_of(one) == key_of(other) or _addresses(one) & _addresses(other):
+        return True
+    both_told = "appUrl" in one["spec"] and "appUrl" in other["spec"]
+    return not both_told and any(_DRAWN.fullmatch(id) for id in ids)
+
+
+def _addresses(instance: JsonObject) -> set[str]:
+    spec = instance["spec"]
+    found = ((spec.get("external") or {}).get("url"), (instance.get("status") or {}).get("url"), spec.get("appUrl"))
+    return {text.rstrip("/").casefold() for text in found if text}
+
+
+def _selected(obj: JsonObject, instances: Iterable[JsonObject]) -> JsonObject | None:
+    found = _matching(obj["spec"].get("instanceSelector") or {}, instances)
+    open_to_it = [item for item in found if admits(item, obj["metadata"]["namespace"])]
+    return open_to_it[0] if len(open_to_it) == 1 else None
 
 
 def _bound_key(obj: JsonObject) -> Key | None:

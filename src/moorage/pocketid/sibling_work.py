@@ -23,7 +23,7 @@ from .oidcclient.types import KIND as CLIENT
 from .reach import Facts, NotReachable, facts_of, reach
 from .references import BoundInstance
 from .rest import Forbidden, NotFound, PocketIDError, RateLimited, ServerFailed, Unauthorized, Unreachable
-from .selection import NotSelected, bound_instance, select
+from .selection import NotSelected, bound_instance, counts_at, home, one_server, select
 from .sibling import REFUSED_POLL, Bond, Mark, Record, Sibling, Trouble
 
 LEAST_WAIT: Final = 5.0
@@ -173,14 +173,14 @@ def _taken(noun: Noun, item: Any, what: Literal["created", "adopted"]) -> Event:
 
 def _rival(world: World, seen: Sibling[Any, Any], noun: Noun) -> str:
     """Why a counterpart is not ours: another resource of the kind has it in its status, and had it first; "" when none does."""
-    resource, bond, id = seen.resource, seen.bond.instance, seen.found.id if seen.found else None
-    here = None if bond is None else (bond.namespace, bond.name)
+    resource, id = seen.resource, seen.found.id if seen.found else ""
+    instances = world.cache.list(INSTANCE.resource)
+    here = bound_instance(seen.bond.instance, instances)
     for other in world.cache.list(noun.kind.resource):
-        status = other.get("status") or {}
-        where = status.get("instance") or {}
-        if key_of(other) == resource.key or is_terminating(other) or status.get(noun.field) != id:
+        if (other.get("status") or {}).get(noun.field) != id or key_of(other) == resource.key or is_terminating(other):
             continue
-        if (where.get("namespace"), where.get("name")) != here:
+        there = home(other, instances)
+        if here is None or there is None or not one_server(here, there, id):
             continue
         if seen.known != id or _age(other) < _age_of(resource):
             return f"{noun.kind.kind} {key_of(other)} has it already; name another one here, or delete one of the two"
@@ -195,10 +195,11 @@ def _age_of(resource: Any) -> tuple[str, str]:
     return resource.metadata.creation_timestamp or "", resource.metadata.uid
 
 
-def clients_naming(world: World, index: str, key: Key) -> tuple[str, ...]:
-    """PocketIDOIDCClients that stand in an index under a key; those on their way out hold nothing."""
+def clients_naming(world: World, bond: Bond, index: str, key: Key) -> tuple[str, ...]:
+    """PocketIDOIDCClients of the same instance that stand in an index under a key; those on their way out hold nothing."""
+    here = bound_instance(bond.instance, world.cache.list(INSTANCE.resource))
     found = world.cache.list(CLIENT.resource, index=index, value=str(key))
-    return tuple(sorted(str(key_of(item)) for item in found if not is_terminating(item)))
+    return tuple(sorted(str(key_of(item)) for item in found if not is_terminating(item) and counts_at(item, here)))
 
 
 # --- apply

@@ -15,6 +15,9 @@ from tests.fakes.pocketid.model import Group, User
 
 from moorage.core.meta import Key
 from moorage.core.outcome import Done, Failed, Waiting
+from moorage.kube.resources import NAMESPACES
+from moorage.pocketid.instance.types import KIND as INSTANCE_KIND
+from moorage.pocketid.oidcclient.types import KIND as CLIENT_KIND
 from moorage.pocketid.usergroup.room import ROOM
 from moorage.pocketid.usergroup.types import CLIENT_FINALIZER, FINALIZER
 from moorage.runtime.room import Event
@@ -378,3 +381,18 @@ async def test_every_crash_point_ends_in_the_same_group(tmp_path: Path) -> None:
         return group.friendly, group.claims, group.users, kept, ready(stored)
 
     assert await every_crash_point(fresh, drive, state) == 10
+
+
+async def test_clients_of_a_namespace_that_the_instance_does_not_admit_hold_no_group(here: Scene) -> None:
+    """The way out of such a wait would lie in somebody else's namespace."""
+    group = await settled(here)
+    rt = CLIENT_KIND.resource
+    await here.client.patch(INSTANCE_KIND.resource, Key(NAMESPACE, "main"), {"spec": {"allowedNamespaces": []}})
+    await here.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}})
+    spec = {"callbackUrls": ["https://a.example/cb"], "allowedUserGroups": [{"name": NAME, "namespace": NAMESPACE}]}
+    meta = {"name": "leech", "namespace": "elsewhere"}
+    await here.client.create(rt, {"apiVersion": rt.api_version, "kind": rt.kind, "metadata": meta, "spec": spec})
+    await here.delete(KIND, NAME)
+    await here.settle(NAME)
+    assert await here.stored(KIND, NAME) is None
+    assert group.id not in here.fake.store.groups

@@ -43,7 +43,7 @@ async def observe(world: World, key: Key) -> Seen | None:
         return None
     api = KIND.parse(obj)
     bond = bond_of(world, api)
-    seen = Seen(api, bond, settings().resync, referring=clients_naming(world, BY_NAMED_API, key))
+    seen = Seen(api, bond, settings().resync, referring=clients_naming(world, bond, BY_NAMED_API, key))
     seen = remembered(seen, api.status.api_id, NOUN)
     if bond.client is None or not bond.ready or api.metadata.deletion_timestamp:
         return seen

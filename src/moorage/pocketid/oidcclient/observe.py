@@ -16,7 +16,7 @@ from moorage.kube.resources import SECRETS
 from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.reach import NotReachable, data_text, facts_of, lists_of, reach
 from moorage.pocketid.rest import PocketID
-from moorage.pocketid.selection import NotSelected, bound_instance, same_instance, select
+from moorage.pocketid.selection import NotSelected, bound_instance, home, one_server, select
 from moorage.pocketid.settings import settings
 from moorage.runtime.world import World
 
@@ -40,8 +40,8 @@ async def observe(world: World, key: Key) -> Seen | None:
         return None
     client = KIND.parse(obj)
     seen = Seen(client, settings(), world.now(), annotations=client.metadata.annotations)
-    seen = seen.after(groups=listing_groups(world, key))
     seen = _with_rival(world, _with_instance(world, seen), obj)
+    seen = seen.after(groups=listing_groups(world, seen))
     if seen.terminating or seen.remote is None or seen.held_back:
         return seen
     if seen.instance is None or not seen.instance.ready:
@@ -85,18 +85,23 @@ def _with_rival(world: World, seen: Seen, obj: JsonObject) -> Seen:
         for claim in claims(obj)
         for item in world.cache.list(KIND.resource, index=BY_CLAIM, value=claim)
     }
-    rival = rival_of(obj, others.values())
+    rival = rival_of(obj, others.values(), world.cache.list(INSTANCE.resource))
     seen = seen.after(claimed=partial(_claimant, world, seen, obj))
     return seen if rival is None else seen.after(rival=str(rival.key), held_back=rival.first)
 
 
 def _claimant(world: World, seen: Seen, obj: JsonObject, id: str) -> str | None:
     """The other resource that has the client of that id; of interest only while this one has none."""
-    if seen.known_id is not None:
+    if seen.known_id is not None or seen.instance is None:
         return None
+    instances = world.cache.list(INSTANCE.resource)
+    here = next(item for item in instances if key_of(item) == seen.instance.key)
     for item in world.cache.list(KIND.resource, index=BY_CLAIM, value=f"id:{id}"):
-        is_other = item["metadata"]["uid"] != obj["metadata"]["uid"] and not is_terminating(item)
-        if is_other and (item.get("status") or {}).get("clientID") == id and same_instance(obj, item):
+        if item["metadata"]["uid"] == obj["metadata"]["uid"] or is_terminating(item):
+            continue
+        there = home(item, instances)
+        has = (item.get("status") or {}).get("clientID") == id
+        if has and there is not None and one_server(here, there, id):
             return str(key_of(item))
     return None
 
@@ -104,7 +109,7 @@ def _claimant(world: World, seen: Seen, obj: JsonObject, id: str) -> str | None:
 async def _with_materials(world: World, seen: Seen) -> Seen:
     """What the resource refers to in Kubernetes."""
     client = seen.client
-    apis, audiences = apis_of(world, client)
+    apis, audiences = apis_of(world, seen)
     return seen.after(
         kept=_kept(world, client),
         declared=await _declared(world, client),

@@ -13,24 +13,27 @@ from typing import Final
 from moorage.core import conditions
 from moorage.core.meta import JsonObject, Key, is_terminating, key_of
 from moorage.pocketid.api.types import KIND as API
+from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.reach import Facts, Lists
 from moorage.pocketid.references import READY
 from moorage.pocketid.rest import Access, Group, NotFound, PocketID, PocketIDError, nfc
+from moorage.pocketid.selection import counts_at
 from moorage.pocketid.usergroup.types import KIND as USER_GROUP
 from moorage.runtime.world import World
 
 from .seen import ApiNeed, Apis, Fault, Groups, Seen
-from .types import PocketIDOIDCClient
 from .types_access import ApiAccess, GroupRef
 
 BY_LISTED: Final = "pocketid-group-by-client"
 NOT_FOUND: Final = "UserGroupNotFound"
 
 
-def listing_groups(world: World, key: Key) -> Groups:
-    """The groups that list the client and stay."""
-    listing = world.cache.list(USER_GROUP.resource, index=BY_LISTED, value=str(key))
-    return Groups(lists_us=tuple(sorted(str(key_of(item)) for item in listing if not is_terminating(item))))
+def listing_groups(world: World, seen: Seen) -> Groups:
+    """The groups that list the client, stay, and are of its instance: what others list is none of its business."""
+    here = None if seen.instance is None else world.cache.get(INSTANCE.resource, seen.instance.key)
+    listing = world.cache.list(USER_GROUP.resource, index=BY_LISTED, value=str(seen.key))
+    found = [item for item in listing if not is_terminating(item) and counts_at(item, here)]
+    return Groups(lists_us=tuple(sorted(str(key_of(item)) for item in found)))
 
 
 async def groups_of(world: World, seen: Seen, lists: Lists) -> Groups:
@@ -132,14 +135,15 @@ def _elsewhere(obj: JsonObject, instance: Facts | None) -> str | None:
 # --- APIs
 
 
-def apis_of(world: World, client: PocketIDOIDCClient) -> tuple[Apis, Mapping[Key, str]]:
+def apis_of(world: World, seen: Seen) -> tuple[Apis, Mapping[Key, str]]:
     """Every entry of `apiAccess`, and the audience of each API that can be read."""
+    client = seen.client
     needs: list[ApiNeed] = []
     faults: list[Fault] = []
     audiences: dict[Key, str] = {}
     for entry in client.spec.api_access or ():
         key = Key(entry.api_ref.namespace or client.metadata.namespace, entry.api_ref.name)
-        found = _need(key, world.cache.get(API.resource, key), entry)
+        found = _need(key, world.cache.get(API.resource, key), entry, seen.instance)
         if isinstance(found, Fault):
             faults.append(found)
             continue
@@ -149,9 +153,11 @@ def apis_of(world: World, client: PocketIDOIDCClient) -> tuple[Apis, Mapping[Key
     return Apis(tuple(needs), tuple(faults)), audiences
 
 
-def _need(key: Key, api: JsonObject | None, entry: ApiAccess) -> ApiNeed | Fault:
+def _need(key: Key, api: JsonObject | None, entry: ApiAccess, instance: Facts | None) -> ApiNeed | Fault:
     if api is None:
         return Fault("APIAccessReconcileError", f"PocketIDAPI {key} does not exist")
+    if (why := _elsewhere(api, instance)) is not None:
+        return Fault("APIAccessReconcileError", f"PocketIDAPI {key} {why}")
     status = api.get("status") or {}
     ready = conditions.find(conditions.from_wire(status.get("conditions")), READY)
     if not status.get("apiID") or ready is None or not ready.is_true:

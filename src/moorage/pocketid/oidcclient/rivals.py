@@ -6,13 +6,13 @@ already comes first, then the older one. Source: spec/pocketid.md 3.15.4; case B
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from moorage.core.meta import JsonObject, Key, is_terminating, key_of
 from moorage.pocketid.rest_types import nfc
-from moorage.pocketid.selection import same_instance
+from moorage.pocketid.selection import home, one_server
 
 BY_CLAIM: Final = "pocketid-client-by-claim"
 
@@ -28,7 +28,7 @@ class Rival:
 def claims(obj: JsonObject) -> Iterator[str]:
     """What a resource claims, for an index: its ids, and its name as long as nothing is made."""
     spec, known = obj["spec"], (obj.get("status") or {}).get("clientID")
-    yield from (f"id:{id}" for id in {spec.get("clientID"), known} if id)
+    yield from (f"id:{id}" for id in _ids(obj))
     if not spec.get("clientID") and not known:
         yield f"name:{shown_name(obj)}"
 
@@ -38,12 +38,24 @@ def shown_name(obj: JsonObject) -> str:
     return nfc(str(obj["spec"].get("name") or obj["metadata"]["name"]))
 
 
-def rival_of(obj: JsonObject, others: Iterable[JsonObject]) -> Rival | None:
-    """The foremost of those that claim the same; one that is being deleted gives way."""
-    mine = obj["metadata"].get("uid")
-    there = [item for item in others if item["metadata"].get("uid") != mine and not is_terminating(item)]
-    rivals = sorted((item for item in there if same_instance(obj, item)), key=_rank)
-    return Rival(key_of(rivals[0]), _rank(rivals[0]) < _rank(obj)) if rivals else None
+def rival_of(obj: JsonObject, others: Iterable[JsonObject], instances: Sequence[JsonObject]) -> Rival | None:
+    """The foremost of those that claim the same at the same server; one that is being deleted gives way."""
+    mine, here = obj["metadata"].get("uid"), home(obj, instances)
+    if here is None:
+        return None
+    rivals = []
+    for item in others:
+        if item["metadata"].get("uid") == mine or is_terminating(item):
+            continue
+        there = home(item, instances)
+        if there is not None and one_server(here, there, *(_ids(obj) & _ids(item))):
+            rivals.append(item)
+    first = min(rivals, key=_rank, default=None)
+    return None if first is None else Rival(key_of(first), _rank(first) < _rank(obj))
+
+
+def _ids(obj: JsonObject) -> set[str]:
+    return {id for id in (obj["spec"].get("clientID"), (obj.get("status") or {}).get("clientID")) if id}
 
 
 def _rank(obj: JsonObject) -> tuple[bool, str, str]:

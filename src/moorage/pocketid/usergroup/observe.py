@@ -49,7 +49,7 @@ async def observe(world: World, key: Key) -> Seen | None:
         return None
     group = KIND.parse(obj)
     bond = bond_of(world, group)
-    seen = Seen(group, bond, settings().resync, referring=clients_naming(world, BY_NAMED_GROUP, key))
+    seen = Seen(group, bond, settings().resync, referring=clients_naming(world, bond, BY_NAMED_GROUP, key))
     seen = remembered(seen, group.status.group_id, NOUN)
     if bond.client is None or not bond.ready or group.metadata.deletion_timestamp:
         return seen

@@ -1,0 +1,138 @@
+"""What other namespaces and other instances may do to a client: what was granted to them, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fakes.pocketid import Fake, serving
+
+from moorage.core.meta import JsonObject, Key
+from moorage.kube.resources import NAMESPACES, SECRETS
+from moorage.pocketid.api.types import KIND as API
+from moorage.pocketid.instance.types import KIND as INSTANCE
+from moorage.pocketid.oidcclient.types import KIND
+from moorage.pocketid.usergroup.types import KIND as USER_GROUP
+
+from .scene import CALLBACK, INSTANCE_KEY, KEY, NAMESPACE, Scene, resource, scene
+
+
+@pytest.fixture
+async def apart(tmp_path: Path) -> AsyncIterator[Scene]:
+    """A scene whose clients are not all of one server."""
+    async with scene(tmp_path) as made:
+        yield made
+
+
+async def place(here: Scene, namespace: str, kind: Any, name: str, spec: JsonObject) -> None:
+    """Apply an object in any namespace."""
+    obj = resource(kind, name, spec)
+    obj["metadata"]["namespace"] = namespace
+    await here.client.create(kind.resource, obj)
+
+
+async def namespace(here: Scene, *names: str) -> None:
+    """Make namespaces."""
+    for name in names:
+        await here.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+async def server(here: Scene, space: str, url: str, fake: Fake, **labels: str) -> None:
+    """An instance in a namespace, with its key, looked at."""
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pocketid-key", "namespace": space}}
+    await here.client.create(SECRETS, {**secret, "stringData": {"token": fake.api_key}})
+    obj = resource(
+        INSTANCE, "own", {"external": {"url": url, "apiKeySecretRef": {"name": "pocketid-key", "key": "token"}}}
+    )
+    obj["spec"]["allowedNamespaces"] = []
+    obj["metadata"] |= {"namespace": space, "labels": labels}
+    await here.client.create(INSTANCE.resource, obj)
+    await here.attach(Key(space, "own"))
+
+
+async def label(here: Scene, **labels: str) -> None:
+    """Labels of the scene's own instance."""
+    await here.client.patch(INSTANCE.resource, INSTANCE_KEY, {"metadata": {"labels": labels}})
+
+
+async def test_groups_of_a_namespace_that_the_instance_does_not_admit_close_no_client(here: Scene) -> None:
+    """Else whoever may write groups anywhere could lock out the people of any client, and keep it from going."""
+    await here.client.patch(INSTANCE.resource, INSTANCE_KEY, {"spec": {"allowedNamespaces": []}})
+    await namespace(here, "elsewhere")
+    listed = [{"name": KEY.name, "namespace": NAMESPACE}]
+    await place(here, "elsewhere", USER_GROUP, "intruders", {"allowedOIDCClients": listed})
+    await here.make()
+    await here.settle()
+    assert (await here.ready())[0] == "True/Reconciled"
+    assert here.server().settings["isGroupRestricted"] is False
+    await here.client.delete(KIND.resource, KEY)
+    await here.settle()
+    assert await here.stored() is None
+
+
+async def test_a_group_on_its_way_from_another_instance_opens_nothing(here: Scene) -> None:
+    """It is bound elsewhere and selects ours by now: it counts, and is waited for."""
+    await here.group("staff", clients=(KEY.name,), made=False)
+    await here.says(USER_GROUP, "staff", {"instance": {"namespace": "gone", "name": "gone"}}, ready=True)
+    await here.make()
+    await here.settle()
+    assert (await here.ready())[0] == "False/ReconcileError"
+    assert here.server().settings["isGroupRestricted"] is True
+
+
+@pytest.mark.case("B74", "PIDX4")
+async def test_one_server_behind_two_addresses_has_one_owner_of_a_client(apart: Scene) -> None:
+    """A second instance by another name of the same host: its client of that name takes nothing over."""
+    here = apart
+    await label(here, team="a")
+    await namespace(here, "team-b")
+    await server(here, "team-b", here.url.replace("127.0.0.1", "localhost"), here.fake, team="b")
+    await here.make(instanceSelector={"matchLabels": {"team": "a"}})
+    await here.settle()
+    secret = await here.proven()
+    spec = {"name": KEY.name, "callbackUrls": [CALLBACK], "instanceSelector": {"matchLabels": {"team": "b"}}}
+    await place(here, "team-b", KIND, "second", spec)
+    here.fake.journal.clear()
+    await here.settle(Key("team-b", "second"))
+    second = await here.client.get(KIND.resource, Key("team-b", "second"))
+    (said,) = second["status"]["conditions"]
+    assert (said["status"], said["reason"]) == ("False", "Conflict")
+    assert str(KEY) in said["message"]
+    assert here.writes() == []
+    assert await here.proven() == secret
+
+
+async def test_clients_of_different_servers_may_have_one_name(apart: Scene) -> None:
+    """Each team has a server of its own and finds it without a selector."""
+    here = apart
+    await here.client.patch(INSTANCE.resource, INSTANCE_KEY, {"spec": {"allowedNamespaces": []}})
+    await namespace(here, "team-b", "team-c")
+    async with serving(Fake()) as one, serving(Fake()) as other:
+        await server(here, "team-b", one, here.fake)
+        await server(here, "team-c", other, here.fake)
+        for team in ("team-b", "team-c"):
+            await place(here, team, KIND, "plain", {"callbackUrls": [CALLBACK]})
+            await here.settle(Key(team, "plain"))
+            found = await here.client.get(KIND.resource, Key(team, "plain"))
+            (said,) = found["status"]["conditions"]
+            assert (said["status"], said["message"]) == ("True", said["message"])
+
+
+async def test_an_api_of_another_instance_grants_nothing(here: Scene) -> None:
+    """Its id means nothing here, or something else."""
+    await here.api("orders", "https://orders.example.org", "read")
+    await here.client.patch(
+        API.resource,
+        Key(NAMESPACE, "orders"),
+        {"status": {"instance": {"namespace": "team-b", "name": "own"}}},
+        subresource="status",
+    )
+    await here.make(apiAccess=[{"apiRef": {"name": "orders"}, "clientPermissions": ["read"]}])
+    await here.settle()
+    ready, message = await here.ready()
+    assert ready == "False/APIAccessReconcileError"
+    assert "PocketIDAPI apps/orders belongs to another PocketIDInstance (team-b/own)" in message
+    assert not [line for line in here.writes() if "apis" in line]
+    await here.edit(apiAccess=None)
