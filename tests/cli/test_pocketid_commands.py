@@ -100,6 +100,23 @@ def test_diff_shows_a_change_and_nothing_else(site: Site) -> None:
     ]
 
 
+def test_diff_shows_no_secret_that_stands_in_an_instance(site: Site) -> None:
+    """Inline values are digests: a diff ends up in the log of a pipeline."""
+    password = {"value": "SECRET-b"}
+    smtp = {"host": "mail.example.org", "port": 25, "from": "a@example.org", "password": password}
+    made = {
+        "apiVersion": "pocketid.internal/v1alpha1",
+        "kind": "PocketIDInstance",
+        "metadata": {"name": "own", "namespace": NAMESPACE},
+        "spec": {"encryptionKey": {"value": "SECRET-a-key-of-some-length"}, "smtp": smtp},
+    }
+    done = site.moorage("diff", "-", given=yaml.safe_dump(made))
+    assert done.returncode == 1, done.stderr
+    assert "encryptionKey:" in done.stdout
+    assert done.stdout.count("<digest ") == 2
+    assert "SECRET-" not in done.stdout + done.stderr
+
+
 def test_lint_and_render_take_each_kind(site: Site) -> None:
     """Without a server; render says why it writes nothing."""
     words = ("pocketid-client", "pocketid-api", "user.yaml")

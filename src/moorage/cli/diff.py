@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _QUIET = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink", "deletionTimestamp")
 """Metadata that the server writes: a dump of what is there carries it, and it says nothing of what is wanted."""
+_KEEPING = ("PocketIDInstance",)
+"""Kinds that take secrets inline."""
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -110,7 +112,21 @@ def _shown(obj: JsonObject | None) -> Any:
     shown = {**{name: value for name, value in obj.items() if name != "status"}, "metadata": meta}
     if obj["kind"] == "Secret":
         shown = conceal(shown)
+    elif obj["kind"] in _KEEPING:
+        shown["spec"] = _without_values(shown["spec"])
     return shown
+
+
+def _without_values(node: Any) -> Any:
+    """What stands in a field named `value`, at any depth, as a digest: it may be a password that nobody put into a Secret."""
+    if isinstance(node, list):
+        return [_without_values(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        name: f"<digest {digest(item)}>" if name == "value" and isinstance(item, str) else _without_values(item)
+        for name, item in node.items()
+    }
 
 
 def conceal(secret: JsonObject) -> JsonObject:

@@ -15,7 +15,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from moorage.core import conditions
-from moorage.core.meta import JsonObject, Key, is_terminating, key_of
+from moorage.core.meta import JsonObject, Key, controller_of, is_terminating, key_of
 from moorage.core.secret import SecretText
 from moorage.kube.resources import SECRETS
 from moorage.net.sessions import Sessions
@@ -23,6 +23,7 @@ from moorage.runtime.world import World
 
 from . import metrics
 from .instance.types import KEY_SUFFIX, KEY_TOKEN
+from .instance.types import KIND as INSTANCE
 from .listings import Listing
 from .references import READY
 from .rest import Api, Client, Feature, Group, PocketID, Server, User, Version
@@ -113,6 +114,19 @@ def key_source(instance: JsonObject) -> tuple[Key, str]:
         return Key(namespace, ref["name"]), ref["key"]
     stored = (instance.get("status") or {}).get("staticApiKeySecretName")
     return Key(namespace, stored or f"{name}{KEY_SUFFIX}"), KEY_TOKEN
+
+
+def keeper_of(world: World, secret: JsonObject) -> str:
+    """Why a Secret is not read for clients and users: an instance keeps its keys in it; "" when none does.
+
+    Else whoever may write clients, and not read Secrets, could have the administrator's key sent to a server of theirs.
+    """
+    namespace, owner = secret["metadata"].get("namespace", ""), controller_of(secret)
+    named = [item for item in world.cache.list(INSTANCE.resource, namespace) if key_source(item)[0] == key_of(secret)]
+    if not named and (owner is None or owner.kind != INSTANCE.kind):
+        return ""
+    name = named[0]["metadata"]["name"] if named else owner.key.name if owner else ""
+    return f"Secret {secret['metadata']['name']} holds keys of PocketIDInstance {name}; name another Secret"
 
 
 def reach(world: World, instance: JsonObject) -> PocketID | NotReachable:

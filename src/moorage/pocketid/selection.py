@@ -60,14 +60,16 @@ def select(
     Args:
         namespace: where the object is.
         instances: all PocketIDInstances of all namespaces.
-        bound: `status.instance`. It decides nothing but whether the selection has moved: the selector is the person's word.
+        bound: `status.instance`. An object stays where it is as long as that instance matches and admits it: another that comes and matches as
+            well neither stops it nor takes it over. Elsewhere it moves by a person's word: another selector, other labels.
     """
     everything = sorted(instances, key=key_of)
     matching = _matching({} if selector is None else selector.to_wire(), everything)
     open_to_us = [item for item in matching if admits(item, namespace)]
+    if (stays := bound_instance(bound, open_to_us)) is not None:
+        return Selected(stays)
     if len(open_to_us) == 1:
-        (only,) = open_to_us
-        return Selected(only, None if bound is None or is_bound(bound, only) else bound)
+        return Selected(open_to_us[0], bound)
     if len(open_to_us) > 1:
         return NotSelected(_many(selector, open_to_us))
     return NotSelected(_none(selector, namespace, everything, matching))

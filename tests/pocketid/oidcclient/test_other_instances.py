@@ -136,3 +136,39 @@ async def test_an_api_of_another_instance_grants_nothing(here: Scene) -> None:
     assert "PocketIDAPI apps/orders belongs to another PocketIDInstance (team-b/own)" in message
     assert not [line for line in here.writes() if "apis" in line]
     await here.edit(apiAccess=None)
+
+
+async def test_an_instance_that_comes_later_neither_stops_a_client_nor_takes_it_over(apart: Scene) -> None:
+    """It matches and admits as well as the one that the client is bound to."""
+    here = apart
+    await here.make()
+    await here.settle()
+    secret = await here.proven()
+    await namespace(here, "rogue")
+    async with serving(Fake()) as other:
+        await server(here, "rogue", other, here.fake)
+        await here.client.patch(INSTANCE.resource, Key("rogue", "own"), {"spec": {"allowedNamespaces": None}})
+        await here.settle()
+        assert (await here.ready())[0] == "True/Reconciled"
+        assert (await here.status())["instance"]["namespace"] == NAMESPACE
+        assert await here.proven() == secret
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"clientSecretRef": {"name": "pocketid-key", "key": "token"}}, "clientSecretRef"),
+        ({"scim": {"endpoint": "https://scim.example.org", "tokenSecretRef": {"name": "pocketid-key", "key": "token"}}}, "scim.tokenSecretRef"),
+    ],
+)  # fmt: skip
+async def test_the_administrators_key_is_sent_nowhere_for_a_client(apart: Scene, spec: JsonObject, said: str) -> None:
+    """Whoever may write clients need not be allowed to read Secrets."""
+    here = apart
+    await here.make(**spec)
+    await here.settle()
+    ready, message = await here.ready()
+    assert ready.startswith("False/")
+    assert f"{said}: Secret pocketid-key holds keys of PocketIDInstance pocketid; name another Secret" in message
+    assert here.fake.api_key not in str(here.fake.journal.lines())
+    sent = "/secrets" if "clientSecretRef" in spec else "scim"
+    assert not [item for item in here.fake.journal.writes() if sent in item.path]

@@ -53,6 +53,16 @@ def addresses(client: PocketIDOIDCClient, _review: Review) -> Iterator[Finding]:
         "backchannelLogoutUrl": spec.backchannel_logout_url,
         "scim.endpoint": spec.scim.endpoint if spec.scim else None,
     }
+    logo = spec.logo
+    asked = {
+        "scim.endpoint": (spec.scim.endpoint if spec.scim else None, "; name the token in spec.scim.tokenSecretRef"),
+        "logo.logoUrl": (logo.logo_url if logo else None, ""),
+        "logo.darkLogoUrl": (logo.dark_logo_url if logo else None, ""),
+    }
+    for field, (text, remedy) in asked.items():
+        if text is not None and _has_credentials(text):
+            concealed = text[: text.index("//") + 2] + "***@..."
+            yield invalid(f"spec.{field}", concealed, f"must not contain a user name or a password{remedy}")
     for field, text in judged_by_server.items():
         if text is not None and not _is_url(text):
             yield f"spec.{field}: {text!r} is no URL with a scheme and a host: the server will refuse it"
@@ -71,6 +81,13 @@ def _is_url(text: str) -> bool:
     except ValueError:
         return False
     return bool(parts.scheme and parts.netloc) and not _BLANK.search(text)
+
+
+def _has_credentials(text: str) -> bool:
+    try:
+        return "//" in text and "@" in urlsplit(text).netloc
+    except ValueError:
+        return False
 
 
 def server_limits(client: PocketIDOIDCClient, _review: Review) -> Iterator[Finding]:

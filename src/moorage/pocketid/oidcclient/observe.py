@@ -14,7 +14,7 @@ from moorage.core.secret import SecretText
 from moorage.kube.errors import NotFound as NoObject
 from moorage.kube.resources import SECRETS
 from moorage.pocketid.instance.types import KIND as INSTANCE
-from moorage.pocketid.reach import NotReachable, data_text, facts_of, lists_of, reach
+from moorage.pocketid.reach import NotReachable, data_text, facts_of, keeper_of, lists_of, reach
 from moorage.pocketid.rest import PocketID
 from moorage.pocketid.selection import NotSelected, bound_instance, home, one_server, select
 from moorage.pocketid.settings import settings
@@ -148,6 +148,9 @@ async def _declared(world: World, client: PocketIDOIDCClient) -> Declared | None
         secret = await world.client.get(SECRETS, Key(client.metadata.namespace, ref.name))
     except NoObject:
         secret = {"metadata": {}}
+    else:
+        if why := keeper_of(world, secret):
+            return Declared(None, source_version(ref.name, ref.key, revision), f"clientSecretRef: {why}")
     if ref.key in (secret.get("data") or {}):
         value = SecretText(data_text(secret, ref.key, whole=True))
         revision = secret["metadata"].get("resourceVersion") or ""

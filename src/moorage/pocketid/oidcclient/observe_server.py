@@ -15,7 +15,7 @@ from moorage.core.meta import Key
 from moorage.core.secret import SecretText
 from moorage.kube.errors import NotFound as NoObject
 from moorage.kube.resources import SECRETS
-from moorage.pocketid.reach import Lists, data_text
+from moorage.pocketid.reach import Lists, data_text, keeper_of
 from moorage.pocketid.references import READY
 from moorage.pocketid.rest import CIMD, Client, NotFound, PocketID, PocketIDError, RateLimited, nfc
 from moorage.runtime.world import World
@@ -144,6 +144,8 @@ async def _token(world: World, seen: Seen) -> tuple[SecretText, str]:
         secret = await world.client.get(SECRETS, Key(seen.key.namespace, ref.name))
     except NoObject:
         secret = {}
+    if secret and (why := keeper_of(world, secret)):
+        return SecretText(""), f"scim.tokenSecretRef: {why}"
     found = data_text(secret, ref.key)
     missing = f"scim.tokenSecretRef names {ref.name}/{ref.key}, which does not exist, is empty or no text"
     return SecretText(found), "" if found else missing

@@ -14,7 +14,7 @@ from moorage.core.meta import JsonObject, Key, controlled_by, is_terminating
 from moorage.core.outcome import Outcome
 from moorage.kube.resources import SECRETS
 from moorage.pocketid import metrics
-from moorage.pocketid.reach import data_text, lists_of
+from moorage.pocketid.reach import data_text, keeper_of, lists_of
 from moorage.pocketid.rest import STATIC_KEY_OWNER, PocketID, PocketIDError, User
 from moorage.pocketid.settings import settings
 from moorage.pocketid.sibling_work import Noun, Search, bond_of, find, look_again, recognised, remembered, trouble_of
@@ -123,12 +123,16 @@ def _values(world: World, user: PocketIDUser) -> Values | str:
         info = world.cache.get(SECRETS, Key(user.key.namespace, spec.user_info_secret_ref.name))
         if info is None:
             return f"spec.userInfoSecretRef: Secret {spec.user_info_secret_ref.name} does not exist"
+        if why := keeper_of(world, info):
+            return f"spec.userInfoSecretRef: {why}"
     found: dict[str, str | None] = {}
     given = (spec.username, spec.first_name, spec.last_name, spec.email, spec.display_name)
     for name, value in zip(_WIRE, given, strict=True):
         if value is None:
             found[name] = (data_text(info, name) or None) if info is not None else None
             continue
+        if why := _kept_from(world, user, value):
+            return f"spec.{name}: {why}"
         text = _value(world, user, value)
         if text is None and not (value.value_from and value.value_from.secret_key_ref.optional):
             ref = value.value_from.secret_key_ref if value.value_from else None
@@ -137,6 +141,13 @@ def _values(world: World, user: PocketIDUser) -> Values | str:
         found[name] = text
     username, first, last, email, display = (found[name] for name in _WIRE)
     return Values(username or user.metadata.name, first, last, email, display)
+
+
+def _kept_from(world: World, user: PocketIDUser, value: Value) -> str:
+    """Why the Secret of a value is not read."""
+    ref = value.value_from.secret_key_ref if value.value_from else None
+    secret = None if ref is None else world.cache.get(SECRETS, Key(user.key.namespace, ref.name))
+    return "" if secret is None else keeper_of(world, secret)
 
 
 def _value(world: World, user: PocketIDUser, value: Value) -> str | None:
