@@ -83,8 +83,9 @@ class Watcher:
     async def take(self, timeout: float) -> list[Change]:
         """What has gathered; empty when nothing came within `timeout` seconds."""
         if not self._queue and not self.overrun and not self.ended:
+            # a change may come in the very turn of the loop in which the time runs out: it is taken, or a bookmark would pass it
             self._wake.clear()
-            with suppress(TimeoutError):  # a change may have come in the very turn of the loop in which the time ran out
+            with suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, timeout)):
                     await self._wake.wait()
         taken = list(self._queue)

@@ -145,4 +145,6 @@ def observed_generation_field() -> Any:
 
 def bound_field() -> Any:
     """The `instance` of a status."""
-    return field(None, doc="The instance that this object is bound to: its counterpart is on that server and nowhere else.")
+    return field(
+        None, doc="The instance that this object is bound to: its counterpart is on that server and nowhere else."
+    )
