@@ -18,7 +18,7 @@ import aiohttp
 from tests.e2e.example import ADMIN_PASSWORD
 
 from moorage.cli.waiting import until
-from moorage.core.meta import JsonObject, Key, ResourceType
+from moorage.core.meta import JsonObject, Key, ResourceType, controller_of
 from moorage.keystone import KINDS
 from moorage.kube import resources
 from moorage.kube.client import Client
@@ -139,6 +139,12 @@ class Cloud:
         """Names of the Secrets that hold domain files."""
         listing = await self.client.list(resources.SECRETS, self.namespace)
         return [name for item in listing.items if "-domains-" in (name := item["metadata"]["name"])]
+
+    async def jobs(self) -> set[str]:
+        """Uids of the Jobs that the operator made; those of a CronJob come with the hour."""
+        listing = await self.client.list(resources.JOBS, self.namespace)
+        owners = {item["metadata"]["uid"]: controller_of(item) for item in listing.items}
+        return {uid for uid, owner in owners.items() if owner is None or owner.kind != "CronJob"}
 
     # --- Keystone
 

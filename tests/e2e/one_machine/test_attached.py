@@ -126,7 +126,7 @@ async def _domain_reads(site: Cloud) -> list[str]:
 @pytest.mark.case("B09", "C15")
 async def test_a_new_bind_password_rolls_once_and_fails_no_login_and_no_write(up: Machine, attached: Cloud) -> None:
     """The directory takes both passwords for as long as both are in use; old and new pod share the SQLite file meanwhile; then the old one goes."""
-    before, jobs, fresh = await attached.revision(), await _jobs(attached), f"{up.bind_password}!"
+    before, jobs, fresh = await attached.revision(), await attached.jobs(), f"{up.bind_password}!"
     await asyncio.to_thread(_passwords, up, [up.bind_password, fresh])
     async with load(people(attached, leaver=lambda: _logs_out(attached))) as seen:
         await attached.set_secret("planetexpress-bind", password=fresh)
@@ -136,14 +136,10 @@ async def test_a_new_bind_password_rolls_once_and_fails_no_login_and_no_write(up
         await asyncio.to_thread(_passwords, up, [fresh])
     seen.assert_flawless()
     assert await attached.revision() == before + 1
-    assert await _jobs(attached) == jobs
+    assert await attached.jobs() == jobs
     assert (await attached.login("leela", "leela")).status == 201
     pods = await attached.client.list(resources.PODS, attached.namespace, labels=API)
     assert len([pod for pod in pods.items if not pod["metadata"].get("deletionTimestamp")]) == 1
-
-
-async def _jobs(site: Cloud) -> set[str]:
-    return {item["metadata"]["uid"] for item in (await site.client.list(resources.JOBS, site.namespace)).items}
 
 
 def _passwords(up: Machine, values: list[str]) -> None:

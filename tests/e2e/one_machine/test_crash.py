@@ -68,10 +68,18 @@ async def _killed_when_all_is_well(up: Machine) -> None:
     async with cloud(up.kubeconfig) as site:
         await site.ask_again(example.BACKEND, "taken over")
         await site.ready(example.BACKEND)
+        await _reached(site)
         assert (await site.login("fry", "fry")).status == 201
         assert await _pods(site) == before
         assert await site.revision() == revision
         assert [pid for pid in processes if alive(pid)] == processes
+
+
+async def _reached(site: Cloud) -> None:
+    """The pods served all the while; the address of their Service listens again once the node has looked around."""
+    async with asyncio.timeout(60):
+        while (await site.administrator()).status == 0:  # noqa: ASYNC110 - nobody announces it
+            await asyncio.sleep(0.05)
 
 
 async def _pods(site: Cloud) -> dict[str, JsonObject]:

@@ -40,7 +40,7 @@ async def test_detaching_ends_as_the_policy_says_and_leaves_no_secret(up: Machin
     async with cloud(up.kubeconfig, NAMESPACE) as site:
         await _attached(up, site, {"fleeting": "Delete", "lasting": "Retain"})
         assert (await site.login("fry", "fry", domain="fleeting")).status == 201
-        jobs = {item["metadata"]["uid"] for item in (await site.client.list(resources.JOBS, site.namespace)).items}
+        jobs = await site.jobs()
         for name in ("fleeting", "lasting"):
             await site.client.delete(BACKEND, site.key(name))
         for name in ("fleeting", "lasting"):
@@ -54,7 +54,7 @@ async def test_detaching_ends_as_the_policy_says_and_leaves_no_secret(up: Machin
         assert kept["enabled"]
         assert (await site.login("fry", "fry", domain="lasting")).status == 401
         assert (await site.administrator()).status == 201
-        after = {item["metadata"]["uid"] for item in (await site.client.list(resources.JOBS, site.namespace)).items}
+        after = await site.jobs()
         assert after == jobs
 
 

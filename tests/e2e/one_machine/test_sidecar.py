@@ -36,7 +36,7 @@ async def keystone(up: Machine, site: Cloud) -> AsyncIterator[Cloud]:
 @pytest.mark.case("C19")
 async def test_attach_and_detach_never_fail_a_login_of_the_administrator(keystone: Cloud) -> None:
     """First backend, second backend, first leaves, second leaves: four rolls between plain and federated pods, no failed login."""
-    jobs = {item["metadata"]["uid"] for item in (await keystone.client.list(resources.JOBS, keystone.namespace)).items}
+    jobs = await keystone.jobs()
     async with load({"one": keystone.administrator, "two": keystone.administrator}) as logins:
         await keystone.apply([backend("acme")])
         await projected(keystone, "acme")
@@ -62,7 +62,6 @@ async def test_attach_and_detach_never_fail_a_login_of_the_administrator(keyston
         await logins.reaches(1)
         assert logins.total >= before
     logins.assert_flawless()
-    after = {item["metadata"]["uid"] for item in (await keystone.client.list(resources.JOBS, keystone.namespace)).items}
-    assert after == jobs
+    assert await keystone.jobs() == jobs
     secrets = await keystone.client.list(resources.SECRETS, keystone.namespace)
     assert not [item["metadata"]["name"] for item in secrets.items if "-federation-" in item["metadata"]["name"]]
