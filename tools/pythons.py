@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "locks" / "dev.txt"
 UV = ROOT / ".tools" / "bin" / "uv"
 INSIDE = Path("org", "bytedeco", "cpython", "linux-x86_64")
-ROOMS = ("core", "schema", "render", "kube", "runtime", "apiserver", "cli/test_online.py", "cli/test_up.py")
+ROOMS = ("core", "kube", "apiserver/test_store.py", "apiserver/test_watch.py", "cli/test_online.py", "cli/test_up.py")
 SELECTION = tuple(f"tests/{name}" for name in ROOMS)
 CHECKOUT = "moorage-checkout.pth"
 """Names the sources of the checkout that was checked last; programs that tests start see them, too."""

@@ -28,7 +28,7 @@ VERSION = "26.7.3"
 HOME = CACHE / f"keycloak-{VERSION}"
 ADMIN, ADMIN_PASSWORD = "boss", "boss-password"
 HEAP = "-Xms64m -Xmx256m"
-PATIENCE = 180.0
+PATIENCE = 480.0
 """Seconds until it must answer; 20 on a quiet machine."""
 
 

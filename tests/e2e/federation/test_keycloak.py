@@ -18,7 +18,7 @@ from tests.real.keycloak import keycloak
 from tests.real.keystone import PASSWORD
 from tests.real.ports import free_port
 
-pytestmark = [pytest.mark.e2e, pytest.mark.conformance, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.conformance, pytest.mark.timeout(900)]
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "cannot-log-in.md"
 
 
