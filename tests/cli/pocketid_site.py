@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import yaml
 from tests.fakes.idp.keys import SigningKey
 from tests.fakes.pocketid import API_KEY, Fake
+from tests.real.process import poll
 
 from moorage.cli.server import kind_named, state_of
 from moorage.cli.waiting import until
@@ -197,20 +197,13 @@ class Site:
             return sum(entry.method == "GET" and entry.path == "/api/oidc/clients" for entry in list(self.fake.journal))
 
         wanted = lists() + count
-        asyncio.run(_until(lambda: lists() >= wanted))
+        poll(lambda: lists() >= wanted, what="the operator has looked at the list of clients again", limit=120)
 
     def secret(self, name: str, **data: str) -> JsonObject:
         """A Secret of a person."""
         encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
         meta = {"name": name, "namespace": NAMESPACE}
         return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": encoded}
-
-
-async def _until(check: Any) -> None:
-    """A bound against hanging, not a measure."""
-    async with asyncio.timeout(120):
-        while not check():  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
 
 
 NAMESPACE_OBJECT: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}

@@ -132,7 +132,7 @@ def test_lint_and_render_take_each_kind(site: Site) -> None:
 @pytest.mark.parametrize(
     ("path", "lines"),
     [
-        ("PocketIDInstance.spec.external.url", ("required: yes", "    external:", "      url: ...")),
+        ("PocketIDInstance.spec.external.url", ("required: yes", "    external:", "      url: https://id.example.org")),
         ("PocketIDUser.spec.username", ("  exactly one of value and valueFrom must be set",)),
         ("PocketIDUserGroup.spec.allowedOIDCClients.name", ("    allowedOIDCClients:", "      - name: ...")),
         ("PocketIDAPI.spec.permissions.key", ("  is reserved by OpenID Connect: openid, profile, email, email_verified, groups, offline_access",)),

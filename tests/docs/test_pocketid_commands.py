@@ -15,6 +15,7 @@ from tests.cli import pocketid_site
 from tests.docs.commands import POCKETID, ROOT, commands
 from tests.docs.reader import ELSEWHERE, Lone, Reader, copy
 from tests.fakes.pocketid import API_KEY, Fake, running
+from tests.real.process import poll
 
 from moorage.core.meta import Key
 from moorage.kube.client import Client
@@ -69,7 +70,11 @@ async def test_every_command_of_a_page_works(page: str, reader: Reader, fake: Fa
         assert [f"{entry.method} {entry.path}" for entry in fake.journal.writes()] == []
         assert fake.authenticates("wiki", pocketid_site.WIKI_SECRET)
     if page == CLIENT:
-        await until(lambda: all(item.settings["name"] != "my-app" for item in fake.store.clients.values()))
+        poll(
+            lambda: all(item.settings["name"] != "my-app" for item in fake.store.clients.values()),
+            what="gone",
+            limit=120,
+        )
     if page == ROTATE:
         assert before["client_secret"] != (await changed(reader, before))["client_secret"]
     if page == TOKENS:
@@ -89,14 +94,6 @@ async def changed(reader: Reader, before: dict[str, str]) -> dict[str, str]:
         while (found := await credentials(reader, "my-app")) == before:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
     return found
-
-
-async def until(check: object) -> None:
-    """A bound against hanging, not a measure."""
-    assert callable(check)
-    async with asyncio.timeout(120):
-        while not check():  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
 
 
 def test_every_reason_has_its_line_in_the_guide() -> None:

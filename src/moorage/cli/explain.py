@@ -103,7 +103,7 @@ def _example(fields: list[str], found: Found) -> list[str]:
 
 def _value(node: JsonObject) -> str:
     if "example" in node:
-        return str(node["example"])
+        return node["example"] if isinstance(node["example"], str) else json.dumps(node["example"])
     if "default" in node:
         return json.dumps(node["default"])
     if "enum" in node:

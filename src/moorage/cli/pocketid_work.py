@@ -26,9 +26,8 @@ from moorage.cli.pocketid_owners import (
 from moorage.cli.pocketid_server import attached, chosen, named, reading
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject, Key, key_of
-from moorage.pocketid.reach import facts_of
 from moorage.pocketid.references import LabelSelector
-from moorage.pocketid.selection import Selected, select
+from moorage.pocketid.selection import Selected, one_server, select
 
 if TYPE_CHECKING:
     from moorage.kube.client import Client
@@ -104,8 +103,7 @@ def _selector(instance: JsonObject, everything: tuple[JsonObject, ...]) -> Mappi
 
 
 def _same_server(instance: JsonObject, everything: tuple[JsonObject, ...]) -> frozenset[Key]:
-    url = facts_of(instance).url
-    return frozenset(key_of(item) for item in everything if facts_of(item).url == url)
+    return frozenset(key_of(item) for item in everything if one_server(instance, item))
 
 
 async def orphans_of(client: Client, name: str | None, namespace: str, kinds: frozenset[str]) -> tuple[Orphan, ...]:
@@ -119,10 +117,13 @@ async def orphans_of(client: Client, name: str | None, namespace: str, kinds: fr
     wanted = (await chosen(client, name, namespace),) if name else await instances_of(client, namespace)
     if not wanted:
         raise InputError("PocketIDInstance", "there is none here", "`moorage status -A` shows what is declared")
-    by_server = {facts_of(item).url or str(key_of(item)): item for item in reversed(wanted)}
     resources = await resources_of(client)
     found: list[Orphan] = []
-    for instance in sorted(by_server.values(), key=key_of):
+    looked_at: list[JsonObject] = []
+    for instance in sorted(wanted, key=key_of):
+        if any(one_server(instance, other) for other in looked_at):
+            continue
+        looked_at.append(instance)
         owners = owners_among(resources, _same_server(instance, all_instances))
         async with reading(await attached(client, instance)) as remote:
             found += orphans(await listed(remote), owners, key_of(instance), kinds)

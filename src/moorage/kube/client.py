@@ -206,18 +206,11 @@ class Client:
         Raises:
             Conflict: the object changed meanwhile.
         """
-        return _typed(rt, await self._put(_resource(rt), _wire(rt, obj), "", _dry(dry_run)))
-
-    async def replace_status(self, rt: ResourceType, obj: JsonObject) -> JsonObject:
-        """Replace the status subresource."""
-        return await self._put(rt, obj, "status", {})
-
-    async def _put(self, rt: ResourceType, obj: JsonObject, subresource: str, query: Mapping[str, str]) -> JsonObject:
-        key = key_of(obj)
-        path = rt.path(key.namespace, key.name, subresource)
-        guarded = bool(obj["metadata"].get("resourceVersion"))
-        request = Request("PUT", path, _counted(rt, subresource), query, obj, idempotent=guarded)
-        return cast(JsonObject, await self._write(request))
+        resource, wire = _resource(rt), _wire(rt, obj)
+        key, guarded = key_of(wire), bool(wire["metadata"].get("resourceVersion"))
+        path = resource.path(key.namespace, key.name)
+        request = Request("PUT", path, resource.plural, _dry(dry_run), wire, idempotent=guarded)
+        return _typed(rt, await self._write(request))
 
     async def apply(
         self, rt: ResourceType, obj: JsonObject, *, force: bool = True, subresource: str = "", dry_run: bool = False

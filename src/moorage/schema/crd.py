@@ -99,6 +99,8 @@ def _field_schema(info: FieldInfo) -> JsonObject:
         schema["x-kubernetes-validations"] = rules
     if marks.default_in_schema and not info.is_required() and (default := _default(info)) is not None:
         schema["default"] = default
+    if marks.example is not None:
+        schema["example"] = marks.example
     return schema
 
 

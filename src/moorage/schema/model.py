@@ -66,7 +66,7 @@ def field(
         alias: the wire name where camelCase of the attribute is not it (`treeDN`).
         format: `int32`, `int64`, `date-time`, ... as in OpenAPI.
         rules: CEL rules at this field.
-        example: a valid value, shown in the reference.
+        example: a valid value; it stands in the CRD, and `explain` shows it.
     The other arguments are the CRD's bounds of the same name.
     """
     given = {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from tests.e2e.cloud import Cloud
+from tests.e2e.federation.machine import Federated, client
 from tests.e2e.federation.stand import Stand, stand
 from tests.fakes.idp import SamlFault
 
@@ -23,3 +25,10 @@ def site(_stand: Stand) -> Iterator[Stand]:
         realm.fault, realm.down, realm.lifetime = SamlFault.NONE, False, 300.0
         realm.revoked.clear()
         realm.answers.set()
+
+
+@pytest.fixture
+async def on(machine: Federated) -> AsyncIterator[Cloud]:
+    """A client of the API of a file's own `machine`."""
+    async with client(machine) as opened:
+        yield opened

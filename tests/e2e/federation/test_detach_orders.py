@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 from tests.e2e import example
@@ -41,13 +41,6 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federated]:
 
         asyncio.run(serve())
         yield running
-
-
-@pytest.fixture
-async def on(machine: Federated) -> AsyncIterator[Cloud]:
-    """A client of the API."""
-    async with client(machine) as opened:
-        yield opened
 
 
 @pytest.fixture

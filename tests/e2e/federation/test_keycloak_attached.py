@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,7 +28,7 @@ WHERE = {"one-machine": federated_machine, "kube-apiserver": federated_cluster}
 
 
 @pytest.fixture(scope="module", params=WHERE)
-def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federated]:
+def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federated]:
     """A Keystone, nothing attached yet; the operator may fetch from Keycloak's address alone."""
     with WHERE[request.param](tmp_path_factory.mktemp(request.param), *ALLOWED) as found:
 
@@ -41,26 +41,19 @@ def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture
-async def on(running: Federated) -> AsyncIterator[Cloud]:
-    """A client of the administrator."""
-    async with client(running) as opened:
-        yield opened
-
-
-@pytest.fixture
-def site(running: Federated) -> Site:
+def site(machine: Federated) -> Site:
     """The cloud as people see it."""
-    assert running.site is not None
-    return running.site
+    assert machine.site is not None
+    return machine.site
 
 
 @pytest.mark.case("S1", "B30", "K16")
 async def test_people_of_a_keycloak_that_the_operator_fetches_from(
-    running: Federated, on: Cloud, site: Site, tmp_path: Path
+    machine: Federated, on: Cloud, site: Site, tmp_path: Path
 ) -> None:
     """Discovery and SAML metadata by https with a private authority; a new signing key, and a Keycloak that is down for a while."""
-    with keycloak(tmp_path, realms(running.base), running.authority, host=KEYCLOAK) as provider:
-        real = Real(site.base, site.keystone, None, running.trust, ADMIN_PASSWORD, provider=provider)  # type: ignore[arg-type]
+    with keycloak(tmp_path, realms(machine.base), machine.authority, host=KEYCLOAK) as provider:
+        real = Real(site.base, site.keystone, None, machine.trust, ADMIN_PASSWORD, provider=provider)  # type: ignore[arg-type]
         async with watching(forger(real, *FORGED)) as attacker:
             await _attached(on, provider)
             for name in FORGED:
@@ -71,7 +64,7 @@ async def test_people_of_a_keycloak_that_the_operator_fetches_from(
             assert (await real.bearer(token)).status == 201
             await _new_key(on, real)
             await _down(on, real)
-            await running.detach(on, *FORGED)
+            await machine.detach(on, *FORGED)
             await on.until(KEYSTONE, "keystone", holds("IdentityBackendsReady", reason="IdentityBackendsNotRequired"))
         assert not attacker.bad
         assert (await site.administrator_gets_in()).status == 201

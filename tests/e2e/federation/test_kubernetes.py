@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 from tests.e2e.cloud import KEYSTONE, Cloud, holds
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.conformance, pytest.mark.e2e, pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federated]:
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federated]:
     """The cluster with a Keystone, nothing attached yet."""
     with federated_cluster(tmp_path_factory.mktemp("cluster")) as found:
         asyncio.run(_served(found))
@@ -30,33 +30,26 @@ async def _served(found: Federated) -> None:
 
 
 @pytest.fixture
-async def on(running: Federated) -> AsyncIterator[Cloud]:
-    """A client of the administrator."""
-    async with client(running) as opened:
-        yield opened
-
-
-@pytest.fixture
-def site(running: Federated) -> Site:
+def site(machine: Federated) -> Site:
     """The cloud as people see it."""
-    assert running.site is not None
-    return running.site
+    assert machine.site is not None
+    return machine.site
 
 
 @pytest.mark.case("S1")
-async def test_providers_are_attached_used_and_detached(running: Federated, on: Cloud, site: Site) -> None:
+async def test_providers_are_attached_used_and_detached(machine: Federated, on: Cloud, site: Site) -> None:
     """The same manifests as on one machine; nobody forges a login at any time."""
     async with watching(forger(site, ACME, CORP)) as attacker:
-        await running.attach(on, ACME, CORP)
+        await machine.attach(on, ACME, CORP)
         for name in (ACME, CORP):
             token = await site.token_of(name)
             assert (await site.said_of(token))["user"]["name"] == PEOPLE[name]
             assert await site.scoped(token, name) == ["member", "reader"]
         found = await site.bearer(site.idp.token(ACME, "alice", "cli"))
         assert (found.status, found.user) == (201, "alice")
-        await running.detach(on, CORP)
+        await machine.detach(on, CORP)
         assert (await site.bearer(site.idp.token(ACME, "alice", "cli"))).status == 201
-        await running.detach(on, ACME)
+        await machine.detach(on, ACME)
         await on.until(KEYSTONE, "keystone", holds("IdentityBackendsReady", reason="IdentityBackendsNotRequired"))
     assert not attacker.bad
     live = await on.client.get(resources.DEPLOYMENTS, on.key("keystone"))

@@ -9,7 +9,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -61,13 +61,6 @@ def arguments(machine: Federated) -> Iterator[Arguments]:
     watcher.start()
     yield watcher
     watcher.end()
-
-
-@pytest.fixture
-async def on(machine: Federated) -> AsyncIterator[Cloud]:
-    """A client of the API."""
-    async with client(machine) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 from tests.e2e.cloud import KEYSTONE, Cloud, holds
@@ -41,13 +41,6 @@ async def _served(running: Federated, database: MariaDb) -> None:
     async with client(running) as on:
         await running.serve(on, credentials(database.password), keystone=on_server(database, REPLICAS))
         await on.until(KEYSTONE, "keystone", holds("Ready"))
-
-
-@pytest.fixture
-async def on(machine: Federated) -> AsyncIterator[Cloud]:
-    """A client of the API."""
-    async with client(machine) as opened:
-        yield opened
 
 
 @pytest.fixture

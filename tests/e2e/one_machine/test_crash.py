@@ -9,6 +9,7 @@ import pytest
 from tests.e2e import example
 from tests.e2e.cloud import BACKEND, Cloud, cloud, holds
 from tests.e2e.one_machine.machine import Machine, alive
+from tests.real.process import TICK
 
 from moorage.core.meta import JsonObject
 from moorage.kube import resources
@@ -79,7 +80,7 @@ async def _reached(site: Cloud) -> None:
     """The pods served all the while; the address of their Service listens again once the node has looked around."""
     async with asyncio.timeout(60):
         while (await site.administrator()).status == 0:  # noqa: ASYNC110 - nobody announces it
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(TICK)
 
 
 async def _pods(site: Cloud) -> dict[str, JsonObject]:

@@ -6,6 +6,7 @@ import pytest
 from tests.crashpoints import Fence, Killed, passes
 from tests.fakes.pocketid.model import Api, Permission, Provider
 
+from moorage.core.meta import Key
 from moorage.pocketid.api.types import KIND as API
 from moorage.pocketid.oidcclient.room import ROOM
 from moorage.runtime.walk import Walk
@@ -248,7 +249,7 @@ async def elsewhere(here: Scene, name: str, audience: str) -> None:
     here.fake.store.apis[made.id] = made
     body = resource(API, name, {"resource": audience})
     body["metadata"]["namespace"] = "default"
-    stored = await here.client.create(API.resource, body)
+    await here.client.create(API.resource, body)
     said = {
         "type": "Ready",
         "status": "True",
@@ -258,7 +259,7 @@ async def elsewhere(here: Scene, name: str, audience: str) -> None:
     }
     listed = [{"id": item.id, "key": item.key, "name": item.name} for item in made.permissions]
     status = {"apiID": made.id, "resource": audience, "permissions": listed, "conditions": [said]}
-    await here.client.replace_status(API.resource, {**stored, "status": status})
+    await here.client.patch(API.resource, Key("default", name), {"status": status}, subresource="status")
 
 
 # --- SCIM

@@ -131,28 +131,21 @@ def _values(world: World, user: PocketIDUser) -> Values | str:
         if value is None:
             found[name] = (data_text(info, name) or None) if info is not None else None
             continue
-        if why := _kept_from(world, user, value):
+        found[name], why = _value(world, user, value)
+        if why:
             return f"spec.{name}: {why}"
-        text = _value(world, user, value)
-        if text is None and not (value.value_from and value.value_from.secret_key_ref.optional):
-            ref = value.value_from.secret_key_ref if value.value_from else None
-            where = f"key {ref.key} of Secret {ref.name}" if ref else "the value"
-            return f"spec.{name}: {where} is missing, empty or no UTF-8 text"
-        found[name] = text
     username, first, last, email, display = (found[name] for name in _WIRE)
     return Values(username or user.metadata.name, first, last, email, display)
 
 
-def _kept_from(world: World, user: PocketIDUser, value: Value) -> str:
-    """Why the Secret of a value is not read."""
-    ref = value.value_from.secret_key_ref if value.value_from else None
-    secret = None if ref is None else world.cache.get(SECRETS, Key(user.key.namespace, ref.name))
-    return "" if secret is None else keeper_of(world, secret)
-
-
-def _value(world: World, user: PocketIDUser, value: Value) -> str | None:
+def _value(world: World, user: PocketIDUser, value: Value) -> tuple[str | None, str]:
+    """The text, and why it cannot be had; neither, where it may be missing and is."""
     if value.value_from is None:
-        return value.value
+        return value.value, "" if value.value else "the value is missing or empty"
     ref = value.value_from.secret_key_ref
     secret = world.cache.get(SECRETS, Key(user.key.namespace, ref.name))
-    return (data_text(secret, ref.key) or None) if secret is not None else None
+    if secret is not None and (why := keeper_of(world, secret)):
+        return None, why
+    text = data_text(secret, ref.key) if secret is not None else ""
+    missing = f"key {ref.key} of Secret {ref.name} is missing, empty or no UTF-8 text"
+    return text or None, "" if text or ref.optional else missing
