@@ -43,9 +43,13 @@ def _listening(port: int) -> set[str]:
 def children(pid: int) -> list[int]:
     """The direct children of a process; none when it has ended."""
     found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    for task in tasks:
         try:
-            found += [int(child) for child in task.read_text().split()]
+            found += [int(child) for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]
         except OSError:
             continue
     return found
