@@ -9,6 +9,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,7 @@ def review(obj: JsonObject, old: JsonObject | None = None, **request: Any) -> Js
 
 
 def ask(path: str, body: JsonObject, siblings: tuple[JsonObject, ...] = ()) -> JsonObject:
-    webhooks = Webhooks([ADMISSION], lambda _rt, _namespace: siblings, lambda: NOW)
+    webhooks = Webhooks([ADMISSION], lambda _rt, _namespace, _shared=None: siblings, lambda: NOW)
     response: JsonObject = webhooks.answers()[path](body)["response"]
     return response
 
@@ -100,6 +101,21 @@ def test_one_violation_stands_without_brackets() -> None:
     """As apimachinery prints an aggregate of one."""
     status = ask(VALIDATE, review(colored("w", "bad")))["status"]
     assert status["message"].endswith('is invalid: spec.text: Invalid value: "bad": must not be bad')
+
+
+def test_an_update_meets_the_siblings_of_what_was_stored_as_well() -> None:
+    """The stored object is judged beside the new one, with all that may be said of either; what cannot be read meets nobody."""
+    asked: list[Any] = []
+
+    def siblings(_rt: ResourceType, _namespace: str, shared: Any = None, /) -> tuple[JsonObject, ...]:
+        asked.append(shared)
+        return ()
+
+    by_color = replace(ADMISSION, meets=lambda obj: [obj["spec"]["color"]])
+    answer = Webhooks([by_color], siblings, lambda: NOW).answers()[VALIDATE]
+    for body in (review(colored("w")), review(colored("w", color="blue"), colored("w")), review(widget("w"))):
+        answer(body)
+    assert asked == [{"red"}, {"blue", "red"}, set()]
 
 
 def test_defaults_are_a_json_patch() -> None:

@@ -375,6 +375,26 @@ async def test_the_embedded_server_asks_our_rules_in_process(tmp_path: Path) -> 
     await server.stop()
 
 
+async def test_a_review_is_given_the_siblings_that_share_a_value(client: Client) -> None:
+    """An index brings them, as they are now; without values all of the namespace come."""
+    by_color = replace(ADMISSION, meets=lambda obj: [obj["spec"]["color"]] if "color" in obj["spec"] else [])
+    async with operating(client, options=Options(pace=QUICK, admissions=[by_color])) as operator:
+        for name, color in (("rose", "red"), ("brick", "red"), ("sky", "blue")):
+            await client.create(WIDGETS, colored(name, color=color))
+        await client.create(WIDGETS, widget("glass"))
+        await until(lambda: len(operator.siblings(WIDGETS, "default")) == 4)
+
+        def shown(*values: str, namespace: str = "default") -> list[str]:
+            return sorted(obj["metadata"]["name"] for obj in operator.siblings(WIDGETS, namespace, values))
+
+        assert shown("red") == ["brick", "rose"]
+        assert shown("red", "blue") == ["brick", "rose", "sky"]
+        assert shown() == shown("red", namespace="elsewhere") == []
+        await client.patch(WIDGETS, Key("default", "brick"), {"spec": {"color": "blue"}})
+        await until(lambda: shown("blue") == ["brick", "sky"])
+        assert shown("red") == ["rose"]
+
+
 def _in_process(path: str) -> JsonObject:
     service = {"namespace": "moorage-system", "name": "moorage-webhook", "path": path}
     rule = {

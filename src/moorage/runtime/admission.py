@@ -12,10 +12,11 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from itertools import chain
+from typing import Any, Literal, Protocol
 
 import structlog
 
@@ -26,9 +27,6 @@ from moorage.schema.review import Admission, Review, Verdict
 
 from .diff import json_patch
 
-Siblings = Callable[[ResourceType, str], Sequence[JsonObject]]
-"""All objects of a kind in a namespace, as last seen; () when that is not known."""
-
 Handler = Callable[[JsonObject], Awaitable[JsonObject]]
 
 _log = structlog.get_logger("moorage.admission")
@@ -38,7 +36,18 @@ class Malformed(Exception):
     """The body is no AdmissionReview v1; the sentence says why."""
 
 
-def no_siblings(_rt: ResourceType, _namespace: str) -> Sequence[JsonObject]:
+class Siblings(Protocol):
+    """The objects of a kind in a namespace, as last seen; () when that is not known.
+
+    `shared`: only those that have one of these values (`Admission.meets`); None means all.
+    """
+
+    def __call__(
+        self, rt: ResourceType, namespace: str, shared: Collection[str] | None = None, /
+    ) -> Sequence[JsonObject]: ...
+
+
+def no_siblings(_rt: ResourceType, _namespace: str, _shared: Collection[str] | None = None, /) -> Sequence[JsonObject]:
     """For places where no other objects are known."""
     return ()
 
@@ -164,8 +173,20 @@ def _judge(request: JsonObject, admission: Admission, siblings: Siblings, now: d
 
 def _others(obj: JsonObject, request: JsonObject, admission: Admission, siblings: Siblings) -> tuple[JsonObject, ...]:
     namespace, name = request.get("namespace", ""), request.get("name") or obj["metadata"].get("name", "")
-    found = siblings(admission.kind.resource, namespace)
+    shared = _shared(request, admission) if admission.meets else None
+    found = siblings(admission.kind.resource, namespace, shared)
     return tuple([item for item in found if item["metadata"].get("name") != name])
+
+
+def _shared(request: JsonObject, admission: Admission) -> frozenset[str]:
+    """What the object and its stored form, which is judged beside it, may have in common with siblings."""
+    assert admission.meets is not None
+    try:
+        return frozenset(
+            chain.from_iterable(admission.meets(obj) for obj in (request["object"], request.get("oldObject")) if obj)
+        )
+    except (KeyError, TypeError, AttributeError):
+        return frozenset()  # it does not fit its schema; `validate` says so, whatever its siblings are
 
 
 def _parent(obj: JsonObject, request: JsonObject, admission: Admission, siblings: Siblings) -> JsonObject | None:

@@ -12,8 +12,9 @@ import contextlib
 import math
 import socket
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import structlog
@@ -88,6 +89,13 @@ class Options:
 
 
 _OPTIONS = Options()
+_BY_MEETING = "meeting-siblings"
+"""Index of the objects that `Admission.meets` brings together, by namespace and value."""
+
+
+def _meeting(meets: Callable[[JsonObject], Iterable[str]], obj: JsonObject) -> Iterable[str]:
+    namespace = obj["metadata"].get("namespace", "")
+    return [f"{namespace}/{value}" for value in meets(obj)]
 
 
 @dataclass
@@ -113,6 +121,10 @@ class Operator:
         for room in self.rooms:
             for index in room.indices:
                 self._reflectors[index.resource].add_index(index.name, index.values, declared=index.declared)
+        for item in self.options.admissions:
+            if item.meets is not None:
+                meeting = partial(_meeting, item.meets)
+                self._reflectors[item.kind.resource].add_index(_BY_MEETING, meeting, declared=True)
         self.cache = Caches(self._reflectors)
         resolver = ServiceResolver(self._cluster_ip) if self.options.local else None
         http = Sessions(resolver=resolver, fence=self._may_write, allowed=self.options.allowed)
@@ -133,9 +145,17 @@ class Operator:
         """Webhook path to handler, for an API server in this process."""
         return dict(Webhooks(self.options.admissions, self.siblings).handlers())
 
-    def siblings(self, rt: ResourceType, namespace: str) -> Sequence[JsonObject]:
-        """Objects of a kind in a namespace, as last seen."""
-        return self.cache.list(rt, namespace) if self.cache.holds(rt) else ()
+    def siblings(
+        self, rt: ResourceType, namespace: str, shared: Collection[str] | None = None, /
+    ) -> Sequence[JsonObject]:
+        """Objects of a kind in a namespace, as last seen: all, or those that have one of the `shared` values."""
+        if not self.cache.holds(rt):
+            return ()
+        if shared is None:
+            return self.cache.list(rt, namespace)
+        values = [f"{namespace}/{value}" for value in shared]
+        found = {id(obj): obj for value in values for obj in self.cache.list(rt, index=_BY_MEETING, value=value)}
+        return tuple(found.values())
 
     def _cluster_ip(self, namespace: str, name: str) -> str | None:
         service = self.cache.get(SERVICES, Key(namespace, name))

@@ -50,7 +50,7 @@ class Review:
         operation: CREATE or UPDATE.
         object: the new object, after defaulting.
         old: the stored object on UPDATE, else None.
-        siblings: all other objects of the kind in the same namespace.
+        siblings: the other objects of the kind in the same namespace; where `Admission.meets` is given, at least those that it names.
         now: the time of the question, aware.
         parent: the object that `Admission.parent` names, None when it is not known here.
     """
@@ -76,6 +76,8 @@ class Admission:
         revise: the new object of an update without those stored values that an earlier `default` derived from what has changed since;
             it runs before `default`. Takes the new object, which it leaves alone, and the stored one.
         parent: type and name, in the same namespace, of the object of another kind that `validate` wants to see when it is known.
+        meets: values of an object, which follow from its spec alone; `validate` says the same of it whether it sees all siblings or only those
+            that share a value with it. None: every sibling may matter.
     """
 
     kind: Kind[Any]
@@ -83,6 +85,7 @@ class Admission:
     validate: Callable[[Review], Verdict]
     revise: Callable[[JsonObject, JsonObject], JsonObject] | None = None
     parent: Callable[[JsonObject], tuple[ResourceType, str] | None] | None = None
+    meets: Callable[[JsonObject], Iterable[str]] | None = None
 
     def complete(self, obj: JsonObject, old: JsonObject | None) -> JsonObject:
         """What the mutating webhook makes of a new object; `old` is the stored one of an update."""

@@ -191,4 +191,4 @@ def _union(spec: Spec) -> Iterator[FieldError]:
             yield invalid("spec", spec.type, f"{detail}: type {name} requires spec.{block}, other types forbid it")
 
 
-ADMISSION: Final = Admission(KIND, default, validate, revise, _keystone_of)
+ADMISSION: Final = Admission(KIND, default, validate, revise, _keystone_of, siblings.meets)

@@ -50,6 +50,17 @@ def others(obj: JsonObject, candidates: Sequence[JsonObject]) -> list[JsonObject
     ]
 
 
+def meets(obj: JsonObject) -> Iterator[str]:
+    """What two backends share when a rule may speak of both: Keystone and domain, one's own or one that mapping rules put ephemeral users
+    into; or that both of a Keystone are federated."""
+    spec = obj["spec"]
+    keystone = spec["keystoneRef"]["name"]
+    yield f"{keystone}/{spec['domain']['name'].lower()}"
+    yield from (f"{keystone}/{domain}" for domain in _mapped(spec.get("mappings") or ()))
+    if spec["type"] != "LDAP":
+        yield keystone
+
+
 def check(backend: KeystoneIdentityBackend, found: Iterable[JsonObject]) -> Iterator[Finding]:
     """All collisions of one backend with its siblings."""
     mine = _facts(backend.metadata.name, backend.spec)
@@ -63,7 +74,7 @@ def check(backend: KeystoneIdentityBackend, found: Iterable[JsonObject]) -> Iter
             detail = f"domain name collides with backend {owner} of the same Keystone (letter case does not count)"
             yield duplicate("spec.domain.name", mine.domain, detail)
         if is_ldap:
-            if (rules := spec.get("mappings")) and _maps_onto(rules, wanted):
+            if wanted in _mapped(spec.get("mappings") or ()):
                 yield f"spec.domain.name: backend {other['metadata']['name']} maps ephemeral users onto groups of this domain; {_CANNOT}"
             continue
         if spec["type"] == "LDAP":
@@ -126,13 +137,12 @@ def _groups_in_directories(spec: Spec, directories: dict[str, str]) -> Iterator[
                 yield f"spec.mappings[{rule_index}].local[{index}]: a group of LDAP backend {owner}; {_CANNOT}"
 
 
-def _maps_onto(rules: Sequence[JsonObject], domain: str) -> bool:
-    """Whether declared mapping rules put ephemeral users into groups of the domain."""
+def _mapped(rules: Sequence[JsonObject]) -> Iterator[str]:
+    """The domains, in small letters, into whose groups declared mapping rules put ephemeral users."""
     for local in chain.from_iterable(rule["local"] for rule in rules):
         named = (local["group"].get("domain") if local.get("group") else local.get("domain")) or {}
-        if (named.get("name") or "").lower() == domain and (local.get("user") or {}).get("type") != "local":
-            return True
-    return False
+        if named.get("name") and (local.get("user") or {}).get("type") != "local":
+            yield named["name"].lower()
 
 
 def _facts(name: str, spec: Spec) -> Sibling:
