@@ -13,6 +13,7 @@ from moorage.cli.patience import Patience
 from moorage.keystone.backend.mapping_engine import process
 from moorage.keystone.backend.mapping_match import TooSlow, found
 from moorage.keystone.backend.mapping_patterns import endless
+from moorage.keystone.backend.mapping_slowness import SLOW, power
 
 ENDLESS = {
     r"^(a+)+$": "a",
@@ -59,6 +60,51 @@ def test_an_expression_that_ends_is_left_alone(pattern: str) -> None:
     assert not endless(pattern)
 
 
+SLOW_ONES = {
+    r"^.*,.*,.*;$": (3, ","),
+    r"^a*a*a*b$": (3, "a"),
+    r"^\w+\s*\w+\s*\w+$": (3, "a"),
+    r"(?s)^.*,.*,.*;$": (3, ","),
+    r".*foo.*bar$": (3, "foo"),
+    r".*,.*,x$": (3, ","),
+    r"^.*-admin-.*-eu-.*-x$": (3, "-admin--eu-"),
+    r".*a.*b.*c$": (4, "ab"),
+    r"a*b?a*c?a*d$": (4, "a"),
+    r"(?i)^A*a*(?:x|a*)b$": (3, "a"),
+    r"^(?:a|[ab]*)[a-c]*(?:\w*)!$": (3, "a"),
+}
+"""Expression to the power by which its search grows, and to what must be repeated for it."""
+AT_MOST_SQUARE = {
+    r".*@example\.com$": 2,
+    r"^(.*),(.*),x$": 2,
+    r"^.*@.*$": 1,
+    r"a+b": 2,
+    r"^team-.*-admins$": 1,
+    r"^cn=([^,]+),.*,dc=x$": 1,
+    r"^[^,]*,[^,]*,x$": 1,
+    r"^(?:.*,){2}x$": 2,
+    r"(?m)^a*$": 2,
+    r"^a$|^b*c$": 1,
+}
+
+
+@pytest.mark.parametrize("pattern", SLOW_ONES)
+def test_a_slow_expression_is_found_and_its_search_takes_too_long(pattern: str) -> None:
+    """Three thousand repetitions are no unusual list of groups; their cube is hours of a worker of Keystone."""
+    grows, pump = SLOW_ONES[pattern]
+    assert (endless(pattern), power(pattern)) == (False, grows)
+    assert grows >= SLOW
+    with pytest.raises(TooSlow):
+        Patience(0.2, 1.0).search(re.compile(pattern), pump * 3000 + "\x00")
+
+
+@pytest.mark.parametrize("pattern", [*QUICK, *AT_MOST_SQUARE])
+def test_an_expression_that_grows_at_most_by_the_square_is_left_alone(pattern: str) -> None:
+    """Those that people write."""
+    assert power(pattern) < SLOW
+    assert power(pattern) == AT_MOST_SQUARE.get(pattern, power(pattern))
+
+
 PIECES = st.recursive(
     st.sampled_from(["a", "b", "[ab]", ".", "\\w", "$", "^"]),
     lambda inner: (
@@ -81,6 +127,14 @@ def test_what_is_called_harmless_ends(pattern: str, pump: str) -> None:
 
 
 @settings(max_examples=300, deadline=None)
+@given(PIECES, st.text("ab", min_size=1, max_size=3))
+def test_what_is_called_at_most_square_ends_over_long_values(pattern: str, pump: str) -> None:
+    """Two hundred repetitions: their square is nothing, their cube would be seconds."""
+    if not endless(pattern) and power(pattern) < SLOW:
+        Patience(1.0, 1.0).search(re.compile(pattern), pump * 200 + "\x00")
+
+
+@settings(max_examples=300, deadline=None)
 @given(st.text(max_size=30))
 def test_any_text_is_judged_or_is_no_expression(text: str) -> None:
     """Nothing else is raised."""
@@ -88,6 +142,7 @@ def test_any_text_is_judged_or_is_no_expression(text: str) -> None:
 
     try:
         endless(text)
+        power(text)
     except NotAPattern:
         with pytest.raises((re.error, OverflowError, RecursionError)):
             re.compile(text)

@@ -17,6 +17,7 @@ from .finding import Finding, control_characters
 from .mapping_doubts import doubts
 from .mapping_match import NotAPattern, compiled
 from .mapping_patterns import endless
+from .mapping_slowness import SLOW, power
 from .types import Spec
 from .types_federation import (
     FederationGroup,
@@ -34,6 +35,11 @@ _ENDLESS: Final = (
     "can take for ever: a text of a few dozen characters fits its repetitions in more and more ways, and Keystone tries them all when the rest does"
     " not match; repeat what is repeated once only, such as ^a+$ for ^(a+)+$"
 )
+_SLOW: Final = (
+    "is slow on long values: repetitions after each other can share a text, so a search takes the {power} power of its length, a worker of Keystone"
+    " minutes for some thousand characters; anchor it with ^, and let a repetition not match what separates it from the next, such as ^[^,]*,[^,]*,x$"
+)
+_ORDINAL: Final = {3: "third"}
 _ANCHORED: Final = re.compile(r"(\(\?[aimsux]+\))?(\^|\\A).*(\$|\\Z)", re.DOTALL)
 
 
@@ -93,6 +99,8 @@ def _check_regex(path: str, remote: MappingRemote) -> Iterator[Finding]:
             continue
         if endless(pattern):
             yield invalid(where, pattern, _ENDLESS)
+        elif (grows := power(pattern)) >= SLOW:
+            yield f"{where}: {_SLOW.format(power=_ORDINAL.get(grows, f'{grows}th'))}"
         if not _is_anchored(pattern):
             yield f"{where}: the expression is not anchored with ^ and $, so it matches any value that contains it"
 

@@ -6,7 +6,7 @@ automaton is made whose states are the places of the expression, and whose steps
 from a place back to itself over the same text, behind which a match can still fail, are what is looked for (exponential ambiguity).
 
 No judgement is made of what is no regular language (references, look-arounds, conditions), of word boundaries, of what never tries again
-(atomic groups, possessive repetitions), and of more places than are counted below. Slow but not exponential expressions are not told either.
+(atomic groups, possessive repetitions), and of more places than are counted below. Slow but not exponential expressions: `mapping_slowness`.
 Source: decisions, Keystone 14.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
@@ -28,6 +28,8 @@ KNOT: Final = 60
 """Places that lie on loops together, at most."""
 PLACES: Final = 600
 """Places of an expression, repetitions written out, at most."""
+UNBOUNDED: Final = 1000
+"""From as many repetitions on a loop is as long as the value."""
 _END: Final = "the end"
 """Stands for a character that only `$` matches."""
 _SAMPLES: Final = "azAZmM0959_ \n\t-.,;:@/+!~#éÉß٣漢\u2003"
@@ -57,9 +59,64 @@ def endless(pattern: str) -> bool:
     flags = compiled(pattern).flags
     try:
         tree = _parser.parse(pattern)
-        return _Automaton(frozenset(_SAMPLES).union(*_written(tree)), int(flags)).explodes(tree)
+        return _Automaton(_samples(tree), int(flags)).explodes(tree)
     except (_Unjudged, RecursionError, re.error):
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """An expression as places: which characters each one matches, the steps between them, where a search can begin and a match can end.
+
+    Args:
+        loops: steps that lead back without a bound.
+        anywhere: the search begins at every character, not only at the first.
+        characters: all that are looked at.
+    """
+
+    matches: Sequence[frozenset[str]]
+    steps: Sequence[frozenset[int]]
+    first: frozenset[int]
+    last: frozenset[int]
+    loops: frozenset[tuple[int, int]]
+    anywhere: bool
+    characters: frozenset[str]
+
+    def ends(self, place: int) -> bool:
+        """Whether nothing need follow this place, or only the end of the value."""
+        return place in self.last or any(
+            self.matches[step] == {_END} and step in self.last for step in self.steps[place]
+        )
+
+
+def graph(pattern: str) -> Graph | None:
+    """The places of an expression, None when it is not judged.
+
+    Raises:
+        NotAPattern: it is no regular expression.
+    """
+    flags = int(compiled(pattern).flags)
+    try:
+        tree = _parser.parse(pattern)
+        samples = _samples(tree)
+        return _Automaton(samples, flags).graph(tree, samples, anywhere=not _is_fixed(tree, flags))
+    except (_Unjudged, RecursionError, re.error):
+        return None
+
+
+def _is_fixed(tree: Any, flags: int) -> bool:
+    """Whether every match begins at the first character of the value."""
+    for op, arg in tree:
+        if str(op) == "AT":
+            return str(arg) == "AT_BEGINNING_STRING" or (str(arg) == "AT_BEGINNING" and not flags & re.MULTILINE)
+        if str(op) == "SUBPATTERN":
+            return _is_fixed(arg[3], (flags | arg[1]) & ~arg[2])
+        return str(op) == "BRANCH" and all(_is_fixed(item, flags) for item in arg[1])
+    return False
+
+
+def _samples(tree: Any) -> frozenset[str]:
+    return frozenset(_SAMPLES).union(*_written(tree))
 
 
 def _written(tree: Any) -> Iterator[set[str]]:
@@ -99,11 +156,19 @@ class _Automaton:
         self._matches: list[frozenset[str]] = []
         self._steps: list[Counter[int]] = []
         self._loops: set[tuple[int, int]] = set()
+        self._unbounded: set[tuple[int, int]] = set()
+
+    def graph(self, tree: Any, samples: frozenset[str], *, anywhere: bool) -> Graph:
+        """What was made of the tree."""
+        whole = self._sequence(tree, self._flags)
+        steps = [frozenset(counted) for counted in self._steps]
+        ends = (frozenset(whole.first), frozenset(whole.last))
+        return Graph(self._matches, steps, *ends, frozenset(self._unbounded), anywhere, samples)
 
     def explodes(self, tree: Any) -> bool:
         """Whether some knot of loops is ambiguous at a place behind which the match can still fail."""
         whole = self._sequence(tree, self._flags)
-        for knot in _knots({place: list(steps) for place, steps in enumerate(self._steps)}):
+        for knot in knots({place: list(steps) for place, steps in enumerate(self._steps)}):
             endless = any(step in self._loops for step in _inside(knot, self._steps))
             if endless and len(knot) <= KNOT and any(place not in whole.last for place in self._ambiguous(knot)):
                 return True
@@ -163,7 +228,9 @@ class _Automaton:
         if int(most) >= MANY and least != most:
             body = self._sequence(tree, flags)
             self._link(body.last, body.first)
-            self._loops |= {(one, other) for one in body.last for other in body.first}
+            back = {(one, other) for one in body.last for other in body.first}
+            self._loops |= back
+            self._unbounded |= back if int(most) >= UNBOUNDED else set()
             return _Piece(body.empty if least else 1, body.first, body.last)
         if int(most) > KNOT:
             raise _Unjudged(f"{most} repetitions")
@@ -186,7 +253,7 @@ class _Automaton:
         for place in knot:
             if any(ways > 1 and other in knot and self._matches[other] for other, ways in self._steps[place].items()):
                 yield place
-        for pairs in _knots(self._pairs(knot)):
+        for pairs in knots(self._pairs(knot)):
             equal = [one for one, other in pairs if one == other]
             if equal and len(equal) < len(pairs):
                 yield from equal
@@ -247,7 +314,7 @@ def _inside(knot: frozenset[int], steps: list[Counter[int]]) -> Iterator[tuple[i
     return ((one, other) for one in knot for other in steps[one] if other in knot)
 
 
-def _knots(steps: Mapping[Any, list[Any]]) -> Iterator[frozenset[Any]]:
+def knots(steps: Mapping[Any, list[Any]]) -> Iterator[frozenset[Any]]:
     """Sets of places that can all be reached from each other, by at least one step (strongly connected components, after Tarjan)."""
     order: dict[Any, int] = {}
     low: dict[Any, int] = {}
