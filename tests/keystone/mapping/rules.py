@@ -1,10 +1,17 @@
-"""Generated mapping rules and claims, in Keystone's JSON form. Claims are drawn near the rules, so that rules match often enough."""
+"""Generated mapping rules and claims, in Keystone's JSON form. Claims are drawn near the rules, so that rules match often enough.
+
+Each is built from one seed: to draw every leaf by itself costs many times what Keystone takes to judge the whole.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
+
+Made = TypeVar("Made")
 
 TYPES = ("HTTP_OIDC_ISS", "HTTP_OIDC_GROUPS", "REMOTE_USER", "HTTP_MELLON_NAME_ID")
 VALUES = (
@@ -12,46 +19,115 @@ VALUES = (
     "[]", "('a',)", "{'a': 1}", "{[1]}", "1,2", "a\\b", "\x00", "a\nb", "{0}", "{", "..",
 )  # fmt: skip
 PATTERNS = ("a", "^a", "b$", "^ab?$", "", ".", "[", "(?i)A", r"\d+", "^$", "ñ", "a|b")
+SAFE = ("{0}", "x{0}", "plain", "2024", "España", "['x']", "a;b")
 TEXTS = (
     "{0}", "{1}", "{2}", "{0}{1}", "x{0}", "{0}-{0}", "plain", "2024", "España", "", "{{0}}", "{{", "}}{0}", "['a', '{0}']",
     "a;b", "{00}", "['x']", "{5}",
 )  # fmt: skip
 ODD = (*TEXTS, "{", "}", "{x}", "{}", "{0[x]}", "{-1}", "{0!r}", "{0.x}", "{0:>4}")
-
 COMMON = ("a", "b", "ab")
-value = st.sampled_from(COMMON) | st.sampled_from(COMMON) | st.sampled_from(VALUES) | st.text(max_size=4)
-claim = st.lists(value, min_size=1, max_size=4).map(";".join)
-claims = st.fixed_dictionaries(dict.fromkeys(TYPES[:2], claim), optional=dict.fromkeys(TYPES[2:], claim))
-SAFE = ("{0}", "x{0}", "plain", "2024", "España", "['x']", "a;b")
-_text = st.sampled_from(SAFE) | st.sampled_from(SAFE) | st.sampled_from(SAFE) | st.sampled_from(TEXTS)
-_domain = st.fixed_dictionaries({}, optional={"id": _text, "name": _text})
-
-
-def _listed(name: str) -> st.SearchStrategy[dict[str, Any]]:
-    plain = st.fixed_dictionaries({name: st.lists(value, max_size=3)}, optional={"regex": st.just(False)})
-    regex = st.fixed_dictionaries({name: st.lists(st.sampled_from(PATTERNS), max_size=3), "regex": st.just(True)})
-    return plain | regex
-
-
 LISTS = ("any_one_of", "not_any_of", "blacklist", "whitelist")
-_kind = st.sampled_from((*TYPES[:2], *TYPES[:2], *TYPES))
-_plain: st.SearchStrategy[dict[str, Any]] = st.just({})
-remote = st.builds(
-    lambda kind, rest: {"type": kind, **rest}, _kind, st.one_of(_plain, _plain, _plain, _plain, *map(_listed, LISTS))
-)
-_user = st.fixed_dictionaries(
-    {}, optional={"id": _text, "name": _text | _text | st.sampled_from(ODD), "email": _text, "domain": _domain, "type": st.sampled_from(("local", "ephemeral"))}
-)  # fmt: skip
-_group = st.fixed_dictionaries({"id": _text}) | st.fixed_dictionaries({"name": _text, "domain": _domain})
-_role = st.fixed_dictionaries({"name": _text})
-_project = st.fixed_dictionaries({"name": _text, "roles": st.lists(_role, max_size=2)})
-local = st.fixed_dictionaries(
-    {},
-    optional={
-        "user": _user, "group": _group, "groups": _text, "group_ids": _text, "domain": _domain,
-        "projects": st.lists(_project, max_size=2),
-    },
-)  # fmt: skip
-rule = st.fixed_dictionaries({"local": st.lists(local, max_size=3), "remote": st.lists(remote, min_size=1, max_size=3)})
-rules = st.lists(rule, min_size=1, max_size=3)
-"""Rules that Keystone's mapping schema accepts; they need not make sense."""
+CHARACTERS = "0aAzé;:,'\"\\[]{}()\x00\t\n\x1f\x7f\x85\xa0ß٣İ\u2028日\ufeff\uffff\U0001f600"
+"""Of every kind that some reader of text treats in its own way."""
+
+
+def of_seed(make: Callable[[Random], Made]) -> st.SearchStrategy[Made]:
+    """What `make` builds of a seed; a failure shows what was built."""
+    return st.integers(0, 2**64 - 1).map(lambda seed: make(Random(seed)))
+
+
+def _value(random: Random) -> str:
+    match random.randrange(4):
+        case 0 | 1:
+            return random.choice(COMMON)
+        case 2:
+            return random.choice(VALUES)
+        case _:
+            return "".join(_character(random) for _ in range(random.randint(0, 4)))
+
+
+def _character(random: Random) -> str:
+    if random.random() < 0.7:
+        return random.choice(CHARACTERS)
+    code = random.randrange(0x110000 - 0x800)
+    return chr(code if code < 0xD800 else code + 0x800)  # all but surrogates
+
+
+def _some(random: Random, make: Callable[[Random], Made], least: int, most: int) -> list[Made]:
+    return [make(random) for _ in range(random.randint(least, most))]
+
+
+def _maybe(random: Random, **makers: Callable[[Random], Any]) -> dict[str, Any]:
+    """Each member as often as not."""
+    return {name: make(random) for name, make in makers.items() if random.random() < 0.5}
+
+
+def _one_of(texts: Sequence[str]) -> Callable[[Random], str]:
+    return lambda random: random.choice(texts)
+
+
+def _claim(random: Random) -> str:
+    return ";".join(_some(random, _value, 1, 4))
+
+
+def claims(random: Random) -> dict[str, str]:
+    """What arrives in Keystone's environ."""
+    return {name: _claim(random) for name in TYPES if name in TYPES[:2] or random.random() < 0.5}
+
+
+def _text(random: Random) -> str:
+    return random.choice(SAFE if random.randrange(4) else TEXTS)
+
+
+def _user_name(random: Random) -> str:
+    return random.choice(ODD) if random.randrange(5) == 0 else _text(random)
+
+
+def _domain(random: Random) -> dict[str, Any]:
+    return _maybe(random, id=_text, name=_text)
+
+
+def _remote(random: Random) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": random.choice((*TYPES[:2], *TYPES[:2], *TYPES))}
+    if random.random() < 0.5:
+        return found
+    name = random.choice(LISTS)
+    if random.random() < 0.5:
+        return {**found, name: _some(random, _one_of(PATTERNS), 0, 3), "regex": True}
+    return {**found, name: _some(random, _value, 0, 3), **_maybe(random, regex=lambda _: False)}
+
+
+def _user(random: Random) -> dict[str, Any]:
+    kinds = _one_of(("local", "ephemeral"))
+    return _maybe(random, id=_text, name=_user_name, email=_text, domain=_domain, type=kinds)
+
+
+def _group(random: Random) -> dict[str, Any]:
+    if random.random() < 0.5:
+        return {"id": _text(random)}
+    return {"name": _text(random), "domain": _domain(random)}
+
+
+def _project(random: Random) -> dict[str, Any]:
+    return {"name": _text(random), "roles": _some(random, lambda each: {"name": _text(each)}, 0, 2)}
+
+
+def _local(random: Random) -> dict[str, Any]:
+    return _maybe(
+        random,
+        user=_user,
+        group=_group,
+        groups=_text,
+        group_ids=_text,
+        domain=_domain,
+        projects=lambda each: _some(each, _project, 0, 2),
+    )
+
+
+def _rule(random: Random) -> dict[str, Any]:
+    return {"local": _some(random, _local, 0, 3), "remote": _some(random, _remote, 1, 3)}
+
+
+def rules(random: Random) -> list[dict[str, Any]]:
+    """Rules that Keystone's mapping schema accepts; they need not make sense."""
+    return _some(random, _rule, 1, 3)

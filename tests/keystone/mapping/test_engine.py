@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from tests.keystone.mapping import rules as made
 from tests.real.ruleprocessor import RuleProcessor
 
@@ -39,9 +39,14 @@ def _plain(user: Any, ids: Any, names: Any, projects: Any) -> list[Any]:
     return json.loads(json.dumps([user, sorted(ids, key=repr), names, projects], default=repr))  # type: ignore[no-any-return]
 
 
+def several(random: Random) -> list[Any]:
+    """Sets of claims for one list of rules."""
+    return [made.claims(random) for _ in range(CLAIMS)]
+
+
 @pytest.mark.timeout(1800)
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
-@given(made.rules, st.lists(made.claims, min_size=CLAIMS, max_size=CLAIMS))
+@given(made.of_seed(made.rules), made.of_seed(several))
 def test_rules_and_claims_give_what_keystone_gives(truth: RuleProcessor, rules: Any, claims: list[Any]) -> None:
     """21,000 pairs of rules that Keystone's schema accepts and claims: the same user, groups, projects, or the same kind of failure."""
     answers = truth.process([(rules, item) for item in claims])
@@ -54,7 +59,7 @@ def test_the_generated_cases_are_not_all_alike() -> None:
     kinds: Counter[str] = Counter()
 
     @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=True)
-    @given(made.rules, st.lists(made.claims, min_size=CLAIMS, max_size=CLAIMS))
+    @given(made.of_seed(made.rules), made.of_seed(several))
     def count(rules: Any, claims: list[Any]) -> None:
         for item in claims:
             failure = process(rules, item).failure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import string
+from random import Random
 from typing import Any
 
 import pytest
@@ -27,43 +28,45 @@ ON_PURPOSE = (
 """Reasons for which admission refuses rules that Keystone would store: they could never work, or work otherwise than they look."""
 relaxed = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
-_junk = st.sampled_from(
-    [None, True, 3, "x", [], {}, [{}], {"x": "y"}, [3], {"name": "g"}, {"id": "i", "name": "n"}, ["a"]]
-)
+JUNK = (None, True, 3, "x", [], {}, [{}], {"x": "y"}, [3], {"name": "g"}, {"id": "i", "name": "n"}, ["a"])
+MEMBERS = ("regex", "whitelist", "any_one_of", "type", "name", "id", "domain", "roles", "odd")
 
 
-@st.composite
-def broken(draw: st.DrawFn) -> list[Any]:
+def broken(random: Random) -> list[Any]:
     """Rules with one place changed to something else: a value replaced, a key added, renamed or taken away."""
-    rules = draw(made.rules)
-    rules = copy.deepcopy(rules)
+    rules = made.rules(random)
     node: Any = rules
     while True:
         keys = list(range(len(node))) if isinstance(node, list) else list(node)
         if not keys:
             return rules
-        key = draw(st.sampled_from(keys))
-        if not isinstance(node[key], dict | list) or draw(st.booleans()):
+        key = random.choice(keys)
+        if not isinstance(node[key], dict | list) or random.random() < 0.5:
             break
         node = node[key]
-    match draw(st.sampled_from(["replace", "add", "drop", "add"])):
+    junk = copy.deepcopy(random.choice(JUNK))
+    match random.choice(("replace", "add", "drop", "add")):
         case "replace":
-            node[key] = draw(_junk)
+            node[key] = junk
         case "drop":
             del node[key]
         case _ if isinstance(node, dict):
-            extra = st.sampled_from(
-                ["regex", "whitelist", "any_one_of", "type", "name", "id", "domain", "roles", "odd"]
-            )
-            node[draw(extra)] = draw(_junk)
+            node[random.choice(MEMBERS)] = junk
         case _:
-            node.append(draw(_junk))
+            node.append(junk)
     return rules
+
+
+def _batch(random: Random) -> list[Any]:
+    return [random.choice((made.rules, broken))(random) for _ in range(BATCH)]
+
+
+batches = made.of_seed(_batch)
 
 
 @pytest.mark.case("B34", "K14")
 @relaxed
-@given(st.lists(made.rules | broken(), min_size=BATCH, max_size=BATCH))
+@given(batches)
 def test_admitted_rules_are_rules_that_keystone_accepts(truth: RuleProcessor, cases: list[Any]) -> None:
     """1,000 lists of rules, many of them broken: what passes admission, and is sent at all, never gets 400 from Keystone's schema."""
     admitted = [obj for obj in (backend(camel(rules)) for rules in cases) if not complaints(obj)]
@@ -72,14 +75,14 @@ def test_admitted_rules_are_rules_that_keystone_accepts(truth: RuleProcessor, ca
 
 
 @relaxed
-@given(st.lists(made.rules | broken(), min_size=BATCH, max_size=BATCH))
+@given(batches)
 def test_the_schema_of_bare_rules_is_keystones(truth: RuleProcessor, cases: list[Any]) -> None:
     """`moorage mapping test` takes exactly the bare rules that Keystone takes."""
     assert [bool(fault(rules)) for rules in cases] == [found is not None for found in truth.refusals(cases)]
 
 
 @relaxed
-@given(st.lists(made.rules | broken(), min_size=BATCH, max_size=BATCH))
+@given(batches)
 def test_what_keystone_accepts_is_admitted_but_for_known_reasons(truth: RuleProcessor, cases: list[Any]) -> None:
     """Admission refuses no rule that Keystone accepts, except for the reasons that decisions give."""
     refusals = truth.refusals(cases)
