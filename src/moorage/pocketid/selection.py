@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from moorage.core import names
-from moorage.core.meta import JsonObject, Key, key_of
+from moorage.core.meta import JsonObject, Key, is_terminating, key_of
 from moorage.core.selectors import from_wire
 from moorage.pocketid.references import BoundInstance, LabelSelector
 from moorage.schema.fielderror import FieldError, forbidden, invalid, required
@@ -61,11 +61,12 @@ def select(
         namespace: where the object is.
         instances: all PocketIDInstances of all namespaces.
         bound: `status.instance`. An object stays where it is as long as that instance matches and admits it: another that comes and matches as
-            well neither stops it nor takes it over. Elsewhere it moves by a person's word: another selector, other labels.
+            well neither stops it nor takes it over. Elsewhere it moves by a person's word: another selector, other labels, or the deletion of
+            that instance while another is there.
     """
     everything = sorted(instances, key=key_of)
     matching = _matching({} if selector is None else selector.to_wire(), everything)
-    open_to_us = [item for item in matching if admits(item, namespace)]
+    open_to_us = _staying([item for item in matching if admits(item, namespace)])
     if (stays := bound_instance(bound, open_to_us)) is not None:
         return Selected(stays)
     if len(open_to_us) == 1:
@@ -78,6 +79,11 @@ def select(
 def _matching(selector: JsonObject, instances: Iterable[JsonObject]) -> list[JsonObject]:
     chosen = from_wire(selector)
     return [item for item in instances if chosen.matches(_labels(item))]
+
+
+def _staying(found: list[JsonObject]) -> list[JsonObject]:
+    """Without those that are being deleted, unless there are no others."""
+    return [item for item in found if not is_terminating(item)] or found
 
 
 def bound_instance(bound: BoundInstance | None, instances: Iterable[JsonObject]) -> JsonObject | None:
@@ -166,7 +172,7 @@ def _addresses(instance: JsonObject) -> set[str]:
 
 def _selected(obj: JsonObject, instances: Iterable[JsonObject]) -> JsonObject | None:
     found = _matching(obj["spec"].get("instanceSelector") or {}, instances)
-    open_to_it = [item for item in found if admits(item, obj["metadata"]["namespace"])]
+    open_to_it = _staying([item for item in found if admits(item, obj["metadata"]["namespace"])])
     return open_to_it[0] if len(open_to_it) == 1 else None
 
 

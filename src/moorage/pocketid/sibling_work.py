@@ -61,7 +61,8 @@ def bond_of(world: World, resource: Any) -> Bond:
     chosen = select(resource.spec.instance_selector, resource.metadata.namespace, instances, bound)
     if isinstance(chosen, NotSelected):
         return Bond(fault=chosen.why)
-    return _bond(world, chosen.instance, chosen.left)
+    bond = _bond(world, chosen.instance, chosen.left)
+    return replace(bond, ready=False, why="it is being deleted") if is_terminating(chosen.instance) else bond
 
 
 def _bond(world: World, instance: JsonObject, left: BoundInstance | None) -> Bond:

@@ -198,6 +198,8 @@ class Scene:
         """The instance goes; its children follow it, as garbage collection has them."""
         uid = (await self.stored())["metadata"]["uid"]
         await self.client.delete(KIND.resource, self.key)
+        async with self.world() as world:
+            await passes(ROOM, world, self.key, told=self.told)
         for rt in (SECRETS, PVCS, SERVICES, DEPLOYMENTS):
             async with asyncio.timeout(60):
                 while [item for item in await self._all(rt) if _follows(item, uid)]:  # noqa: ASYNC110

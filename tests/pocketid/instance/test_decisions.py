@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import copy
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from moorage.pocketid.rest_version import Version
 
 KEY, API = "the-encryption-key-of-the-case", "the-api-key-of-the-case-of-length"
 SPEC = {"encryptionKey": {"value": KEY}, "image": "pocket-id:v2.14.0", "appUrl": "https://id.example.org"}
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 RUNS = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1}
 
 
@@ -66,7 +68,7 @@ def snapshot(case: dict[str, Any]) -> Seen:
         if name not in case.get("without", ()):
             live[item["kind"], item["metadata"]["name"]] = item
     here = Deployed(found.spec.image or "", live, sources, case.get("trouble", ""))
-    return Seen(found, render.address(found), "", _look(case.get("look", "2.14.0")), 120.0, _refused(here, case))
+    return Seen(found, render.address(found), "", _look(case.get("look", "2.14.0")), 120.0, NOW, _refused(here, case))
 
 
 def _encoded(text: str) -> str:

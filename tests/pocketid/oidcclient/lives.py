@@ -120,6 +120,16 @@ async def kept(here: Scene) -> None:
     here.fake.store.delete_client(here.server().id)
 
 
+async def kept_from_the_start(here: Scene) -> None:
+    """The first secret is stored and never replaced; nothing tells of it before the client is made but its id."""
+    await here.make(secret={"storeClientSecret": False})
+
+
+async def kept_under_a_declared_id(here: Scene) -> None:
+    """The same with an id that anybody could have taken."""
+    await here.make(clientID="wiki-app", secret={"storeClientSecret": False})
+
+
 async def full(here: Scene) -> None:
     """Twenty secrets within their overlaps, and a new one is due."""
     await settled(here, clientSecretRotation={"enabled": True, "interval": "24h"}, clientSecretOverlap="24h")

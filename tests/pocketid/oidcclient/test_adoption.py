@@ -173,6 +173,8 @@ async def test_deletion_ends_when_the_instance_is_gone(here: Scene) -> None:
     await here.make()
     await here.settle()
     await here.client.delete(INSTANCE.resource, Key(NAMESPACE, "pocketid"))
+    here.later(seconds=30)
+    await here.attach()
     await here.client.delete(KIND.resource, Key(NAMESPACE, "wiki"))
     await here.settle()
     assert await here.stored() is None

@@ -23,6 +23,7 @@ from .test_features import AUDIENCE, JWK, access, icon, identity
 FEATURES: dict[str, tuple[int, dict[str, Any]]] = {
     "plain": (0, {}),
     "no stored secret": (0, {"secret": {"enabled": False}}),
+    "first secret only": (0, {"secret": {"storeClientSecret": False}}),
     "public": (0, {"isPublic": True}),
     "declared secret": (0, {"clientSecretRef": {"name": "source", "key": "value"}}),
     "rotation": (0, {"clientSecretRotation": {"enabled": True, "interval": "24h"}, "clientSecretOverlap": "1h"}),
@@ -73,6 +74,17 @@ async def test_a_first_convergence_asks_three_requests_and_one_per_feature(here:
         assert kubernetes_writes(here) == {
             ("PATCH", "pocketidoidcclients"): 1, ("PATCH", "pocketidoidcclients/status"): 1, **stored,
         }  # fmt: skip
+
+
+async def test_a_declared_id_whose_first_secret_alone_is_stored_takes_one_status_more(here: Scene) -> None:
+    """That the client will be ours is written down before it is made: its id does not say so, and others may have made one of that id."""
+    await furnished(here)
+    await here.make(clientID="wiki-app", secret={"storeClientSecret": False})
+    async with here.world() as world:
+        here.client.calls.clear()
+        await passes(ROOM, world, Key(NAMESPACE, "wiki"))
+        assert (await here.ready())[0] == "True/Reconciled"
+        assert kubernetes_writes(here)["PATCH", "pocketidoidcclients/status"] == 2
 
 
 async def test_ten_clients_share_the_list(here: Scene) -> None:

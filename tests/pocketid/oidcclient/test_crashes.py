@@ -25,7 +25,7 @@ from .test_features import AUDIENCE
 pytestmark = [pytest.mark.case("PIDX1", "PIDX2", "P5"), pytest.mark.timeout(900)]
 STEPS: tuple[Step, ...] = (
     lives.made, lives.made_with_everything, lives.stripped, lives.adopted_by_id, lives.adopted_by_name, lives.rotated, lives.asked_for,
-    lives.declared, lives.renamed_while_due, lives.lost, lives.kept, lives.full, lives.deleted,
+    lives.declared, lives.renamed_while_due, lives.lost, lives.kept, lives.kept_from_the_start, lives.kept_under_a_declared_id, lives.full, lives.deleted,
 )  # fmt: skip
 
 

@@ -21,8 +21,9 @@ from moorage.runtime.world import ForeignObject, World
 from . import render
 from .children import is_kept_by
 from .observe_deployed import HTTP_ROUTES, KINDS
-from .plan import Ensure, MakeApiKey, MakeEncryptionKey, Plan, Remove, Step
+from .plan import Ensure, HoldKey, MakeApiKey, MakeEncryptionKey, Plan, Remove, Step
 from .seen import Deployed, Refusal, Seen
+from .types import KEY_FINALIZER
 
 _LENGTH: Final = 32
 _LETTERS: Final = string.ascii_letters + string.digits
@@ -46,6 +47,8 @@ async def apply(world: World, seen: Seen, plan: Plan) -> Seen:
         Conflict: a child was changed meanwhile; the pass is run again.
         MoorageError: a wire broke.
     """
+    if isinstance(plan, HoldKey):
+        return await _hold(world, seen, plan)
     here = seen.deployed
     assert here is not None
     step = _step(plan)
@@ -65,7 +68,29 @@ async def apply(world: World, seen: Seen, plan: Plan) -> Seen:
     return replace(seen, deployed=replace(here, refusal=refusal))
 
 
-def _step(plan: Plan) -> Step:
+async def _hold(world: World, seen: Seen, plan: HoldKey) -> Seen:
+    """The list is guarded by the resourceVersion, so that finalizers of others are neither lost nor brought back."""
+    meta, key, keys = plan.secret["metadata"], key_of(plan.secret), seen.keys
+    others = [item for item in meta.get("finalizers") or () if item != KEY_FINALIZER]
+    wanted = {
+        "resourceVersion": meta["resourceVersion"],
+        "finalizers": [*others, KEY_FINALIZER] if plan.held else others,
+    }
+    answer: JsonObject | None = None
+    try:
+        answer = await world.patch(SECRETS, key, {"metadata": wanted})
+    except NotFound:
+        world.cache.forget(SECRETS, key, meta.get("uid", ""))
+    except (Forbidden, Invalid):
+        if not plan.held:
+            raise
+        return replace(seen, keys=replace(keys, refused=True))
+    if keys.own is not None and key_of(keys.own) == key:
+        return replace(seen, keys=replace(keys, own=answer))
+    return replace(seen, keys=replace(keys, spare=tuple(item for item in keys.spare if key_of(item) != key)))
+
+
+def _step(plan: Ensure | Remove | MakeEncryptionKey | MakeApiKey) -> Step:
     match plan:
         case MakeEncryptionKey():
             return "EncryptionKey"
@@ -75,7 +100,9 @@ def _step(plan: Plan) -> Step:
             return step
 
 
-async def _performed(world: World, seen: Seen, here: Deployed, plan: Plan) -> Deployed:
+async def _performed(
+    world: World, seen: Seen, here: Deployed, plan: Ensure | Remove | MakeEncryptionKey | MakeApiKey
+) -> Deployed:
     match plan:
         case MakeEncryptionKey(key):
             return await _make_encryption_key(world, seen, here, key)

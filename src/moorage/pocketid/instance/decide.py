@@ -1,7 +1,7 @@
 """The policy of an instance, read from top to bottom: each rule answers with a plan, an outcome, or None for "go on".
 
-Enters: a snapshot. Leaves: a plan, or what the pass came to. Pure. An instance with `external` is used and never changed, so it has no plan;
-what a deployed one needs stands in `decide_deployed.py`. Source: spec/pocketid.md 2.1; seed 004.
+Enters: a snapshot. Leaves: a plan, or what the pass came to. Pure. The server of an instance with `external` is used and never changed; what a
+deployed one needs stands in `decide_deployed.py`, how an instance goes in `decide_deletion.py`. Source: spec/pocketid.md 2.1; seed 004.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from moorage.core.outcome import Done, Outcome, Waiting
+from moorage.runtime.room import Released
 
+from .decide_deletion import DELETION, key_is_held, next_look, spare_keys_are_let_go
 from .decide_deployed import BESIDE, SERVER
 from .plan import Plan
 from .seen import Seen, Trouble, Unknown
@@ -19,16 +21,18 @@ REFUSED_POLL: Final = 60.0
 """Seconds until another look after an answer that only a person can change; a changed Secret wakes us at once."""
 UNREACHABLE_POLL: Final = 5.0
 LONGEST_WAIT: Final = 300.0
-Answer: TypeAlias = Plan | Outcome | None
+Answer: TypeAlias = Plan | Outcome | Released | None
 
 
-def decide(seen: Seen) -> Plan | Outcome:
+def decide(seen: Seen) -> Plan | Outcome | Released:
     """The next plan of this pass, or what it came to."""
-    return next((answer for answer in _answers(seen) if answer is not None), Done(after=seen.resync))
+    return next((answer for answer in _answers(seen) if answer is not None), Done(after=next_look(seen)))
 
 
 def _answers(seen: Seen) -> Iterator[Answer]:
     """A deployed server runs before it is asked, and is asked before anything is put in front of it."""
+    if seen.instance.metadata.deletion_timestamp:
+        yield from (rule(seen) for rule in DELETION)
     here = seen.deployed
     if here is not None:
         yield from (rule(seen, here) for rule in SERVER)
@@ -64,5 +68,5 @@ def version_is_known(seen: Seen) -> Answer:
 
 
 RULES: Final[tuple[Callable[[Seen], Answer], ...]] = (
-    api_key_is_there, server_answers, version_is_known,
+    key_is_held, spare_keys_are_let_go, api_key_is_there, server_answers, version_is_known,
 )  # fmt: skip

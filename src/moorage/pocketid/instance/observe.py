@@ -20,9 +20,10 @@ from moorage.pocketid.settings import settings
 from moorage.runtime.projection import rolled_out
 from moorage.runtime.world import World
 
+from .observe_bound import bound_to, keys_for
 from .observe_deployed import children
 from .render import address
-from .seen import Look, Seen, Trouble, Unknown
+from .seen import Bound, Look, Seen, Trouble, Unknown
 from .types import KIND
 
 
@@ -32,14 +33,16 @@ async def observe(world: World, key: Key) -> Seen | None:
     if obj is None:
         metrics.forget(KIND.kind, key)
         return None
-    instance, resync = KIND.parse(obj), settings().resync
+    instance, resync, now = KIND.parse(obj), settings().resync, world.now()
+    bound = bound_to(world, key) if instance.metadata.deletion_timestamp else Bound()
+    keys = keys_for(world, obj)
     if instance.spec.external is not None:
         fault, look = await _asked(world, obj)
-        return Seen(instance, facts_of(obj).url, fault, look, resync)
+        return Seen(instance, facts_of(obj).url, fault, look, resync, now, None, bound, keys)
     here = await children(world, instance)
     runs = rolled_out(here.child(instance.spec.deployment_type, instance.metadata.name))
     fault, look = await _asked(world, obj) if runs else ("", None)
-    return Seen(instance, address(instance), fault, look, resync, here)
+    return Seen(instance, address(instance), fault, look, resync, now, here, bound, keys)
 
 
 async def _asked(world: World, obj: JsonObject) -> tuple[str, Look | None]:

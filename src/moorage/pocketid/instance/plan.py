@@ -53,4 +53,16 @@ class Remove:
     live: JsonObject = field(repr=False)
 
 
-Plan: TypeAlias = MakeEncryptionKey | MakeApiKey | Ensure | Remove
+@dataclass(frozen=True, slots=True)
+class HoldKey:
+    """Put our finalizer onto the Secret that a person brings, or take it off.
+
+    Args:
+        secret: as it lives.
+    """
+
+    secret: JsonObject = field(repr=False)
+    held: bool
+
+
+Plan: TypeAlias = MakeEncryptionKey | MakeApiKey | Ensure | Remove | HoldKey

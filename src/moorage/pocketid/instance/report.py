@@ -10,27 +10,28 @@ from typing import Final
 
 from moorage.core import conditions
 from moorage.core.meta import JsonObject
-from moorage.core.outcome import Done, Outcome
+from moorage.core.outcome import Done, Outcome, Waiting
 from moorage.pocketid.references import READY
 from moorage.pocketid.rest_version import Version
 from moorage.runtime.room import Event, Report
 
 from .children import ENCRYPTION_KEY, name_of
-from .seen import Deployed, Seen
+from .decide_deletion import BLOCKED
+from .seen import Deployed, Seen, Unknown
 from .types import KEY_SUFFIX
 
 REASONS: Final = {
     READY: (
         "Ready", "Progressing", "Unreachable", "APIClientError", "UnsupportedVersion", "SecretNotFound", "EncryptionKeyInvalid",
         "EncryptionKeyLost", "EncryptionKeyChanged", "VolumeClaimNotFound", "VolumeFixed", "ImageNotSet", "DowngradeRefused",
-        "TemplateInvalid", "ForeignObject", "WriteRefused", "DeploymentUnavailable", "RouteUnavailable", "Deleting",
+        "TemplateInvalid", "ForeignObject", "WriteRefused", "DeploymentUnavailable", "RouteUnavailable", "DeletionBlocked", "Deleting",
     )
 }  # fmt: skip
 """Every reason by condition type, for the reference."""
 _QUIET: Final = frozenset({"Progressing"})
 """Reasons that make no event: the state passes by itself."""
 EVENTS: Final = (
-    "ServerAttached", "ServerDeployed", "ServerUpgraded", "EncryptionKeyHeld", "APIKeyReplaced", "TooManySteps",
+    "ServerAttached", "ServerDeployed", "ServerUpgraded", "EncryptionKeyHeld", "APIKeyReplaced", "TooManySteps", "ObjectsLeft",
     *(reason for reason in REASONS[READY] if reason not in (*_QUIET, "Ready", "Deleting")),
 )  # fmt: skip
 """Every event reason, for the reference."""
@@ -42,13 +43,27 @@ def report(seen: Seen, outcome: Outcome) -> Report:
     if isinstance(seen.look, Version):
         status["version"] = seen.look.text
     here = seen.deployed
+    if isinstance(outcome, Waiting) and outcome.reason == BLOCKED:
+        return _leaving(seen, outcome, status)
     if here is not None:
         return _deployed(seen, here, outcome, status)
+    if isinstance(outcome, Done) and seen.instance.metadata.deletion_timestamp:
+        return Report((conditions.false(READY, "Deleting", "deletion is under way"),), status)
     if isinstance(outcome, Done):
         said = f"the running server at {seen.url} is used"
         return Report((conditions.true(READY, "Ready", said),), status, (Event("Normal", "ServerAttached", said),))
     told = Event("Warning", outcome.reason, outcome.message)
     return Report((conditions.false(READY, outcome.reason, outcome.message),), status, (told,))
+
+
+def _leaving(seen: Seen, outcome: Waiting, status: JsonObject) -> Report:
+    """The server is as well as it was while deletion waits: others delete what they have there."""
+    told = (Event("Normal", BLOCKED, outcome.message),)
+    why = seen.look.message if isinstance(seen.look, Unknown) else seen.fault
+    if why:
+        text = f"{outcome.message}; {why}"
+        return Report((conditions.false(READY, BLOCKED, text),), status, told)
+    return Report((conditions.true(READY, BLOCKED, outcome.message),), status, told)
 
 
 def _deployed(seen: Seen, here: Deployed, outcome: Outcome, status: JsonObject) -> Report:

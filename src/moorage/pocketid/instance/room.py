@@ -1,7 +1,8 @@
 """The controller of PocketIDInstance: its doors and what wakes it.
 
 Enters: nothing. Leaves: ROOM. It performs nothing itself. A watch on Secrets, so that a new API key is tried at once and a changed secret reaches
-the server at once. It has no finalizer: children go by garbage collection, and what outlives the instance has no owner.
+the server at once. The finalizer keeps the instance until what is deleted beside it is deleted at the server (ADR 0018); children go by garbage
+collection, and what outlives the instance has no owner.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from moorage.runtime.room import Index, Report, Room, Watch, by_index, owned
 from .apply import apply
 from .decide import decide
 from .observe import observe
+from .observe_bound import BY_INSTANCE, HELD_KEYS, OBJECTS, has_left, held_in, instance_of, waits_for_the_last
 from .observe_deployed import brought, claim, made
 from .plan import Plan
 from .report import report
 from .seen import Seen
-from .types import KIND
+from .types import FINALIZER, KIND
 
 BY_SECRET: Final = "pocketid-instance-by-secret"  # noqa: S105 - the name of an index
 BY_CLAIM: Final = "pocketid-instance-by-claim"
@@ -60,7 +62,7 @@ def _reported(seen: Seen, outcome: Outcome) -> Report:
 ROOM: Final[Room[Seen, Plan]] = Room(
     name="pocketidinstance",
     kind=KIND,
-    finalizer=None,
+    finalizer=FINALIZER,
     observe=observe,
     decide=decide,
     apply=apply,
@@ -70,6 +72,12 @@ ROOM: Final[Room[Seen, Plan]] = Room(
         Watch(PVCS, by_index(KIND.resource, BY_CLAIM, _own_name)),
         Watch(SERVICES, owned(KIND)),
         Watch(DEPLOYMENTS, owned(KIND)),
+        *(Watch(kind.resource, waits_for_the_last, has_left) for kind in OBJECTS),
     ),
-    indices=(Index(KIND.resource, BY_SECRET, _secrets_of), Index(KIND.resource, BY_CLAIM, _claim_of)),
+    indices=(
+        Index(KIND.resource, BY_SECRET, _secrets_of),
+        Index(KIND.resource, BY_CLAIM, _claim_of),
+        Index(SECRETS, HELD_KEYS, held_in),
+        *(Index(kind.resource, BY_INSTANCE, instance_of) for kind in OBJECTS),
+    ),
 )

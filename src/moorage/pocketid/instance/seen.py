@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import Enum
 from typing import TypeAlias
 
-from moorage.core.meta import JsonObject, controlled_by
+from moorage.core.meta import JsonObject, controlled_by, is_terminating
 from moorage.pocketid.rest_version import Version
 from moorage.runtime.room import Event
 
@@ -89,10 +90,36 @@ class Deployed:
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """Objects that belong to an instance on its way out, as `Kind namespace/name`: those that are being deleted, too, and those that are not."""
+
+    leaving: tuple[str, ...] = ()
+    staying: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Secrets of API keys that people bring.
+
+    Args:
+        own: that which the instance names; None when it is not there, or the server is deployed.
+        shared: another instance names it, too.
+        spare: those with our finalizer that no instance names.
+        refused: our finalizer may not be put onto it; the instance works without.
+    """
+
+    own: JsonObject | None = field(default=None, repr=False)
+    shared: bool = False
+    spare: tuple[JsonObject, ...] = field(default=(), repr=False)
+    refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """One pass.
 
     Args:
+        now: the time, in UTC.
         fault: why there is no API client; "" when there is one.
         look: what the server said; None when it was not asked.
         url: where it was asked.
@@ -105,7 +132,18 @@ class Seen:
     fault: str
     look: Look | None
     resync: float
+    now: datetime
     deployed: Deployed | None = None
+    bound: Bound = Bound()
+    keys: Keys = Keys()
+
+    @property
+    def server_is_gone(self) -> bool:
+        """Whether the server that was deployed does not run any more, so that nothing can be done at it."""
+        if self.deployed is None:
+            return False
+        live = self.deployed.child(self.instance.spec.deployment_type, self.instance.metadata.name)
+        return live is None or is_terminating(live)
 
     def owns(self, live: JsonObject) -> bool:
         """Whether this instance controls a live object."""

@@ -97,8 +97,8 @@ async def _create(world: World, seen: Seen, remote: PocketID, plan: CreateClient
     try:
         made = await remote.create_oidc_client(plan.body)
     except AlreadyExists:
-        id = seen.client.spec.client_id
-        if not id:
+        id = plan.body.get("id")
+        if id is None:
             raise
         client = await fetch(remote, lists, id)
         if client.client_type == CIMD:

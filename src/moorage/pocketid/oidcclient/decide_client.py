@@ -15,7 +15,7 @@ from .rule import Answer, Rule, told, worked
 from .secret_steps import Mode, mode_of
 from .seen import Absent, Ambiguous, Fault, Found, Seen, Unknown
 from .types import GROUP_FINALIZER, REFRESH
-from .wanted import create_body
+from .wanted import create_body, own_id
 
 
 def instance_is_selected(seen: Seen) -> Answer:
@@ -102,9 +102,14 @@ def client_exists(seen: Seen) -> Answer:
         return told(seen.groups.faults[0], seen)
     if isinstance(seen.identities, Fault):
         return told(seen.identities, seen)
-    if mode_of(seen.client) is Mode.KEPT and not seen.client.status.initial_secret_pending:
+    if mode_of(seen.client) is Mode.KEPT and not _is_remembered(seen, lost=seen.look.lost):
         return Waiting("Creating", "the client is about to be created", after=0.0)
     return CreateClient(create_body(seen))
+
+
+def _is_remembered(seen: Seen, *, lost: bool) -> bool:
+    """Whether a client that is found later will be known to be ours: by its id, or by what the status says already."""
+    return bool(seen.client.status.initial_secret_pending) or (own_id(seen) is not None and not lost)
 
 
 def metadata_is_refreshed(seen: Seen) -> Answer:

@@ -15,6 +15,7 @@ from .secret_steps import Mode, Secrets, mode_of, stores
 from .secrets import present
 from .seen import Seen
 from .types import REGENERATE
+from .wanted import own_id
 
 
 def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
@@ -23,7 +24,8 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
     found = stored(resource, seen.kept.live, seen.kept.former)
     spec, status, instance = resource.spec, resource.status, seen.instance
     version = declared.version if declared is not None else ""
-    pending = bool(status.initial_secret_pending) or (seen.created and mode is Mode.KEPT)
+    ours = seen.created or (seen.known_id is None and client.id == own_id(seen))
+    pending = bool(status.initial_secret_pending) or (ours and mode is Mode.KEPT)
     value = found.value
     if pending and value is not None and not present(value, client.secrets, server_now):
         value = None  # it was of a client that is gone

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
+from uuid import UUID, uuid5
 
 from moorage.core.meta import JsonObject
 from moorage.pocketid.rest_types import Client, nfc
 from moorage.pocketid.rest_version import Feature, Support
 
 from .identities import same_identities
+from .secret_steps import Mode, mode_of
 from .seen import Fault, Seen
 
+_OURS: Final = UUID("6f1dc4f5-55c7-4c8e-9d53-7d2a6f0b9a41")
+"""The name space of ids that are drawn by us; any constant would do."""
 _EMPTY: Final[Mapping[str, Any]] = {
     "description": "",
     "callbackURLs": [],
@@ -86,7 +90,19 @@ def create_body(seen: Seen) -> JsonObject:
     body = {"callbackURLs": [], "logoutCallbackURLs": [], **members(seen)}
     if seen.groups.restricted is None:
         body["isGroupRestricted"] = True
-    return body | ({"id": seen.client.spec.client_id} if seen.client.spec.client_id else {})
+    id = seen.client.spec.client_id or own_id(seen)
+    return body | ({"id": id} if id else {})
+
+
+def own_id(seen: Seen) -> str | None:
+    """The id of a client whose first secret is stored and never replaced, when the resource declares none; else None, and Pocket-ID draws one.
+
+    It is drawn from the uid of the resource, so that a client that is found under it was made by us, whatever became of the pass that made it:
+    only then its first secret is ours to make. Nothing needs to be written down before.
+    """
+    if mode_of(seen.client) is not Mode.KEPT or seen.client.spec.client_id or seen.instance is None:
+        return None
+    return str(uuid5(_OURS, f"{seen.client.metadata.uid} {seen.instance.key}"))
 
 
 def differing(seen: Seen, client: Client) -> tuple[str, ...]:
