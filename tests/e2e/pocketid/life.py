@@ -10,9 +10,13 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 from tests.e2e.cloud import holds
+from tests.fakes.pocketid import probes
 from tests.real.process import TICK
 
-from .site import APP, CLIENT, GROUP, Site
+from moorage.core.meta import Key
+from moorage.kube.resources import NAMESPACES
+
+from .site import APP, CLIENT, GROUP, SPACE, Site
 
 Restart = Callable[[], None]
 Open = Callable[[], AbstractAsyncContextManager[Site]]
@@ -35,6 +39,27 @@ async def whole(open_: Open, restart: Restart) -> None:
     await asyncio.to_thread(restart)
     async with open_() as site:
         await _nothing_left(site)
+
+
+async def all_at_once(open_: Open, restart: Restart) -> None:
+    """The namespace is deleted with the instance, its key and the client in it, and the operator is killed meanwhile: nothing is left at Pocket-ID."""
+    async with open_() as site:
+        secret = await _attached(site)
+        id = (await site.credentials())["client_id"]
+        await site.cloud.client.delete(NAMESPACES, Key("", SPACE))
+    await asyncio.to_thread(restart)
+    async with open_() as site:
+        async with asyncio.timeout(300):
+            while await _there(site):  # noqa: ASYNC110
+                await asyncio.sleep(TICK)
+        assert (await site.admin("GET", "/api/oidc/clients"))["data"] == []
+        assert (await site.admin("GET", "/api/user-groups"))["data"] == []
+        assert (await probes.machine_token(site.http, site.url, id, secret)).status == 401
+
+
+async def _there(site: Site) -> bool:
+    listed = await site.cloud.client.list(NAMESPACES)
+    return SPACE in {item["metadata"]["name"] for item in listed.items}
 
 
 async def _attached(site: Site) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.one_machine.machine import Machine
 
-from .life import whole
+from .life import all_at_once, whole
 from .site import RESYNC, pocketid, site
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
@@ -36,3 +36,14 @@ async def test_a_client_from_nothing_to_nothing_on_a_machine_that_dies(up: Machi
 
     with pocketid(tmp_path / "pocketid") as url:
         await whole(lambda: site(up.kubeconfig, url), restart)
+
+
+async def test_a_namespace_that_is_deleted_on_a_machine_that_dies_leaves_nothing_at_the_server(
+    up: Machine, tmp_path: Path
+) -> None:
+    def restart() -> None:
+        up.kill()
+        up.start()
+
+    with pocketid(tmp_path / "pocketid") as url:
+        await all_at_once(lambda: site(up.kubeconfig, url), restart)
