@@ -1,8 +1,15 @@
-"""The whole suite: `--update-cases` writes the `want/` folders of the cases anew, to be reviewed as a diff; files with real servers run first."""
+"""The whole suite: `--update-cases` writes the `want/` folders of the cases anew, to be reviewed as a diff; files with real servers run first.
+
+Examples of property tests have no deadline: a busy machine takes as long as it takes.
+"""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -219,7 +219,7 @@ async def test_a_stop_of_the_whole_machine_skips_hooks_that_only_wait_and_runs_a
     hooks: dict[str, JsonObject] = {
         "waits": {"sleep": {"seconds": 300}},
         "sleeps": {"exec": {"command": ["sleep", "300"]}},
-        "works": {"exec": {"command": ["/bin/sh", "-c", "echo done > /shared/hook"]}},
+        "works": {"exec": {"command": ["/bin/sh", "-c", "echo done $POD_DRAINED > /shared/hook"]}},
     }
     for name, hook in hooks.items():
         container = {"lifecycle": {"preStop": hook}, **mounts}
@@ -230,7 +230,7 @@ async def test_a_stop_of_the_whole_machine_skips_hooks_that_only_wait_and_runs_a
         await machine.until(PODS, name, is_ready)
         await eventually(lambda name=name: _true(machine.log(name) == ["up"]))  # type: ignore[misc]
     await machine.stop()
-    assert (place / "hook").read_text() == "done\n"
+    assert (place / "hook").read_text() == "done 1\n", "it knows that nobody sends anything any more"
 
 
 async def test_a_machine_without_bubblewrap_says_so_and_counts_no_restarts(
@@ -252,7 +252,7 @@ async def test_a_pre_stop_hook_runs_in_the_container_before_the_signal(machine: 
     place = machine.data.parent / "shared"
     place.mkdir()
     place.chmod(0o777)  # a hostPath stays under the machine's own permissions
-    hook = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "echo stopped by $HOOK > /shared/hook"]}}}
+    hook = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "echo stopped by $HOOK$POD_DRAINED > /shared/hook"]}}}
     container = {
         "lifecycle": hook,
         "env": [{"name": "HOOK", "value": "hand"}],

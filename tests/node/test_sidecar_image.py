@@ -18,7 +18,7 @@ from tests.keystone.service import given
 
 import moorage
 from moorage.core.meta import JsonObject, Key
-from moorage.keystone.service import manifests, pods
+from moorage.keystone.service import draining, manifests, pods
 from moorage.keystone.service.federated_pods import Sidecar, federated
 from moorage.keystone.service.federation import CONFIG_VOLUME, METADATA_VOLUME, Mount
 from moorage.keystone.service.httpd import httpd_conf
@@ -210,6 +210,55 @@ async def test_a_request_in_flight_outlives_the_end_of_its_pod(site: Machine) ->
 async def _connected(site: Machine) -> bool:
     """Whether the slow requests have reached the stand-in, which is when another one is answered beside them."""
     return await said(await url(site)) == "federated"
+
+
+ONE_AT_A_TIME = """\
+import time
+def application(environ, start_response):
+    time.sleep(0.75 if environ["PATH_INFO"] == "/slow" else 0)
+    start_response("200 OK", [])
+    return [b"answered"]
+"""
+SHORT = given.keystone(
+    {
+        "deployment": {"replicas": 1, "preStopSleepSeconds": 1, "terminationGracePeriodSeconds": 16},
+        "uwsgi": {"processes": 1},
+    }
+)
+
+
+def served(template: JsonObject, socket: str = "") -> JsonObject:
+    """The template with the real uWSGI and a stand-in of one worker; hooks and grace as SHORT declares them."""
+    argv = pods.uwsgi(SHORT.spec, socket=socket)
+    at = argv.index("--module")
+    argv[at : at + 2] = ["--eval", ONE_AT_A_TIME]
+    template["spec"]["containers"][0]["command"] = argv
+    template["spec"]["terminationGracePeriodSeconds"] = SHORT.spec.pods.grace
+    hooks = (
+        [draining.alone(SHORT.spec, pods.PORT)]
+        if not socket
+        else [draining.behind(SHORT.spec), draining.proxy(SHORT.spec)]
+    )
+    for container, hook in zip(template["spec"]["containers"], hooks, strict=True):
+        container["lifecycle"] = {"preStop": {"exec": {"command": hook}}}
+    return template
+
+
+@pytest.mark.case("C19")
+@pytest.mark.parametrize("which", ["plain", "federated"])
+async def test_everybody_in_the_queue_of_an_ending_pod_is_answered(site: Machine, which: str) -> None:
+    """Twelve requests wait for one worker when the pod is told to end: nine seconds, where its pause is one. uWSGI alone would drop them."""
+    template = served(plain()) if which == "plain" else served(sided(), SOCKET)
+    await site.client.apply(DEPLOYMENTS, deployment(template, 1))
+    await site.until(DEPLOYMENTS, "keystone", rolled_out)
+    (pod,) = (await site.client.list(PODS, "default")).items
+    waiting = [asyncio.create_task(said(await url(site), "/slow")) for _ in range(12)]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    await site.client.delete(PODS, Key("default", pod["metadata"]["name"]))
+    assert Counter(await asyncio.gather(*waiting)) == {"answered": 12}
+    await site.gone(PODS, pod["metadata"]["name"])
+    events = (await site.client.list(EVENTS, "default")).items
+    assert "FailedPreStopHook" not in {event["reason"] for event in events}
 
 
 async def test_files_of_the_sidecar_are_regular_and_its_root_is_read_only(site: Machine) -> None:

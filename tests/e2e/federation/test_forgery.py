@@ -324,3 +324,16 @@ async def test_ecp_is_not_spoken(site: Stand) -> None:
     headers = {"PAOS": 'ver="urn:liberty:paos:2003-08"', "Accept": "application/vnd.paos+xml"}
     found = await site.raw("GET", site.protected(CORP), headers)
     assert (found.status in (303, 400, 401), "Envelope" in found.text) == (True, False)
+
+
+@pytest.mark.parametrize("path", ["saml2", "saml2/ecp", "saml2/", "saml2//ecp", "saml2/%65cp"])
+async def test_where_keystone_would_drop_the_connection_the_sidecar_says_that_only_a_post_will_do(
+    site: Stand, path: str
+) -> None:
+    """Keystone's own assertions are made by POST, which reaches it."""
+    where = f"/v3/auth/OS-FEDERATION/{path}"
+    for method in ("GET", "HEAD", "PUT", "DELETE"):
+        found = await site.raw(method, where)
+        assert (found.status, found.text if method == "HEAD" else "") == (405, ""), method
+    found = await site.raw("POST", where, {"Content-Type": "application/json"})
+    assert found.status in (308, 400, 401, 404), found.text

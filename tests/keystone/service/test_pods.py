@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.keystone.service import given
 
 from moorage.core.meta import JsonObject
-from moorage.keystone.service import keys, manifests, pods
+from moorage.keystone.service import draining, keys, manifests, pods
 from moorage.keystone.service.decide import decide
 from moorage.keystone.service.plan import Plan
 from moorage.keystone.service.render import wanted, workload
@@ -173,7 +173,7 @@ def test_nothing_prints_a_secret() -> None:
 
 
 def test_a_graceful_stop_fits_into_the_grace_period() -> None:
-    """preStop, then the workers' mercy, then two seconds to spare."""
+    """The pause, the wait for answers, then the workers' mercy."""
     for grace, sleep in ((30, 5), (10, 0), (10, 9)):
         keystone = given.keystone(
             {"deployment": {"replicas": 1, "terminationGracePeriodSeconds": grace, "preStopSleepSeconds": sleep}}
@@ -181,5 +181,7 @@ def test_a_graceful_stop_fits_into_the_grace_period() -> None:
         argv = pods.uwsgi(keystone.spec)
         mercy = int(argv[argv.index("--worker-reload-mercy") + 1])
         assert mercy >= 1
-        assert sleep + mercy <= grace
+        pause, wait, port = map(int, draining.alone(keystone.spec, pods.PORT)[-3:])
+        assert (pause, port) == (sleep, 5000)
+        assert pause + wait + mercy <= grace
         assert "--die-on-term" not in argv

@@ -223,7 +223,10 @@ def _module(key: str, endpoints: str) -> apache.Lines:
 def _either(backend: KeystoneIdentityBackend, saml: Saml, path: str) -> apache.Lines:
     """A protected path: answered here, or handed on to the one sidecar that knows the sessions."""
     there = f"http://{backend.spec.keystone_ref.name}-saml.{backend.metadata.namespace}.svc.cluster.local:5050{path}"
-    handed = (apache.directive("Require", "all", "granted"), apache.directive("ProxyPass", there, "disablereuse=on"))
+    handed = (
+        apache.directive("Require", "all", "granted"),
+        apache.directive("ProxyPass", there, "disablereuse=on", "retry=0"),
+    )
     return (
         *apache.section("IfDefine", HERE, apache.section("Location", path, _protected(saml))),
         *apache.section("IfDefine", f"!{HERE}", apache.section("Location", path, handed)),

@@ -13,7 +13,7 @@ from typing import Final
 from moorage.core.meta import JsonObject
 from moorage.keystone.backend.federation import FOLDER
 
-from . import pods
+from . import draining, pods
 from .federation import MELLON_VOLUME, Mount
 from .proxy import SOCKET
 from .types import Keystone
@@ -24,7 +24,6 @@ NAME: Final = "federation-proxy"
 BASE: Final = f"{FOLDER}/httpd-base.conf"
 SAML: Final = "saml"
 """Component label of the one pod that answers SAML when there are several replicas (ADR 0012)."""
-_DRAINED: Final = "/run/keystone/drained"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +76,11 @@ def _behind(keystone: Keystone, api: JsonObject) -> JsonObject:
         "volumeMounts": [*api["volumeMounts"], _RUN],
         "startupProbe": {**_exec(_ASKS), "periodSeconds": 2, "timeoutSeconds": 8, "failureThreshold": 150},
         "livenessProbe": {**_exec(_CONNECTS), "initialDelaySeconds": 15, "periodSeconds": 20, "timeoutSeconds": 8},
-        "lifecycle": {"preStop": {"exec": {"command": _wait(keystone)}}},
+        "lifecycle": {"preStop": {"exec": {"command": draining.behind(keystone.spec)}}},
     }
 
 
-_RUN: Final = {"name": "run", "mountPath": "/run/keystone"}
+_RUN: Final = {"name": "run", "mountPath": draining.SHARED}
 _CONNECTS: Final = f"""\
 import socket
 link = socket.socket(socket.AF_UNIX)
@@ -104,22 +103,6 @@ def _exec(script: str) -> JsonObject:
     return {"exec": {"command": ["python3", "-I", "-S", "-c", script]}}
 
 
-_WAIT: Final = f'sleep "$1"; n=0; until [ -e {_DRAINED} ] || [ "$n" -ge "$2" ]; do sleep 0.1; n=$((n + 1)); done'
-"""Keystone goes on until the sidecar has handed over its last request. A sidecar that cannot say so is waited for a while only."""
-_DRAIN: Final = (
-    f'rm -f {_DRAINED}; sleep "$1"; kill -WINCH 1; '
-    'while [ "$(grep -ls "(apache2) [^Z]" /proc/[0-9]*/stat | wc -l)" -gt 1 ]; do sleep 0.1; done; '
-    f"touch {_DRAINED}"
-)
-"""First nobody sends any more (endpoints drain), then Apache stops to listen and its workers finish. SIGTERM would cut them off, so
-the hook lasts as long as there are workers; one that has ended (Z) waits for Apache's look of once a second, we do not."""
-
-
-def _wait(keystone: Keystone) -> list[str]:
-    block = keystone.spec.pods
-    return ["sh", "-c", _WAIT, "wait", str(block.pre_stop), str(10 * pods.drain_seconds(keystone.spec))]
-
-
 def _proxy(keystone: Keystone, sidecar: Sidecar, *, here: bool) -> JsonObject:
     mounts = [
         *(
@@ -129,7 +112,6 @@ def _proxy(keystone: Keystone, sidecar: Sidecar, *, here: bool) -> JsonObject:
         {"name": "federation-proxy-tmp", "mountPath": "/tmp"},  # noqa: S108 - a volume of the pod's own
         _RUN,
     ]
-    drain = ["sh", "-c", _DRAIN, "drain", str(keystone.spec.pods.pre_stop)]
     return {
         "name": NAME,
         "image": sidecar.image,
@@ -143,7 +125,7 @@ def _proxy(keystone: Keystone, sidecar: Sidecar, *, here: bool) -> JsonObject:
             "httpGet": {"path": "/v3", "port": PORT}, "periodSeconds": 5, "timeoutSeconds": 8, "failureThreshold": 3,
         },
         "livenessProbe": {"tcpSocket": {"port": PORT}, "initialDelaySeconds": 15, "periodSeconds": 20},
-        "lifecycle": {"preStop": {"exec": {"command": drain}}},
+        "lifecycle": {"preStop": {"exec": {"command": draining.proxy(keystone.spec)}}},
         "volumeMounts": mounts,
         "securityContext": pods.CONFINED,
         "terminationMessagePolicy": "FallbackToLogsOnError",

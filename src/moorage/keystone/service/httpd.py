@@ -12,7 +12,7 @@ from moorage.keystone.backend.federation import FOLDER, Base
 from moorage.render import apache
 
 _MODULES: Final = (
-    "mpm_event", "authn_core", "authz_core", "authz_user", "headers", "reqtimeout", "proxy", "proxy_http", "auth_openidc", "auth_mellon",
+    "mpm_event", "authn_core", "authz_core", "authz_user", "allowmethods", "headers", "reqtimeout", "proxy", "proxy_http", "auth_openidc", "auth_mellon",
 )  # fmt: skip
 _LIBRARIES: Final = "/usr/lib/apache2/modules"
 _TEMPORARY: Final = "/tmp"  # noqa: S108 - a volume of the pod's own

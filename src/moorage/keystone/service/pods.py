@@ -15,7 +15,7 @@ from moorage.core.digest import content_hash
 from moorage.core.expansion import literal
 from moorage.core.meta import JsonObject
 
-from . import database_check
+from . import database_check, draining
 from .conf import CONFIG_DIR, CREDENTIAL_KEYS, DOMAINS, FERNET_KEYS
 from .types import Keystone, KeystoneSpec
 
@@ -196,7 +196,7 @@ def _connection_env(keystone: Keystone) -> JsonObject:
 
 def _api(keystone: Keystone, mounts: Mounts) -> JsonObject:
     spec = keystone.spec
-    container: JsonObject = {
+    return {
         **_container(keystone, mounts),
         "name": "keystone",
         "command": uwsgi(spec),
@@ -210,10 +210,8 @@ def _api(keystone: Keystone, mounts: Mounts) -> JsonObject:
         "startupProbe": {"httpGet": _V3, "periodSeconds": 2, "timeoutSeconds": 8, "failureThreshold": 150},
         "readinessProbe": {"httpGet": _V3, "periodSeconds": 5, "timeoutSeconds": 8, "failureThreshold": 3},
         "livenessProbe": {"tcpSocket": {"port": PORT}, "initialDelaySeconds": 15, "periodSeconds": 20},
+        "lifecycle": {"preStop": {"exec": {"command": draining.alone(spec, PORT)}}},
     }
-    if spec.pods.pre_stop:
-        container["lifecycle"] = {"preStop": {"exec": {"command": ["sleep", str(spec.pods.pre_stop)]}}}
-    return container
 
 
 _V3: Final = {"path": "/v3", "port": PORT}
@@ -224,7 +222,7 @@ def uwsgi(spec: KeystoneSpec, *, socket: str = "") -> list[str]:
 
     SIGTERM finishes the requests in flight: `die-on-term` would drop them (spec/testbed.md).
     """
-    server, left = spec.uwsgi, spec.pods.grace - spec.pods.pre_stop
+    server = spec.uwsgi
     where = [socket, "--chmod-socket=660"] if socket else [f"$(POD_IP):{PORT}"]
     # Behind the sidecar every connection comes from it; the last address of the header is the one that it saw.
     client = "%(var.HTTP_X_FORWARDED_FOR)" if socket else "%(addr)"
@@ -232,13 +230,8 @@ def uwsgi(spec: KeystoneSpec, *, socket: str = "") -> list[str]:
     argv += ["--master", "--lazy-apps", "--need-app", "--enable-threads", "--buffer-size", "65535"]
     argv += ["--processes", str(server.processes), "--threads", str(server.threads)]
     argv += ["--hook-master-start", "unix_signal:15 gracefully_kill_them_all"]
-    argv += ["--worker-reload-mercy", str(max(1, left - 2 - (drain_seconds(spec) if socket else 0)))]
+    argv += ["--worker-reload-mercy", str(min(draining.MERCY, max(1, spec.pods.grace - spec.pods.pre_stop)))]
     argv += ["--log-master", "--log-format", f"{client} {_LOG_FORMAT}", "--add-header", "Connection: close"]
     if server.harakiri:
         argv += ["--harakiri", str(server.harakiri)]
     return [*argv, f"--pyargv=--config-dir={CONFIG_DIR}"]
-
-
-def drain_seconds(spec: KeystoneSpec) -> int:
-    """Seconds that a stopping Keystone waits for its sidecar to hand over the last request: half of what the grace leaves."""
-    return (spec.pods.grace - spec.pods.pre_stop) // 2

@@ -27,6 +27,8 @@ ABSENT: Final = "/v3/OS-FEDERATION/identity_providers/moorage-health-check/proto
 """A provider that nobody has. Its path reaches Keystone, whose 404 shows that the database answers: the health check asks there, without a
 token. A backend that took this name would protect the path like any other."""
 _UPSTREAM: Final = "http://localhost/"
+_EXCHANGES: Final = "^/+v3/+auth/+OS-FEDERATION/+saml2(/+ecp)?/*$"
+"""Where Keystone gives its own assertions, by POST."""
 _FEDERATED: Final = (
     "(?i)^/+v3/+(auth/+)?OS-FEDERATION/+(identity_providers/+[^/]+/+protocols/+[^/]+/+(auth|websso)|websso/+[^/]+)/*$"
 )
@@ -93,6 +95,8 @@ def proxy_conf(given: Assembly) -> str:
             _hop(),
             apache.section("LocationMatch", _FEDERATED, (apache.directive("Require", "all", "denied"),)),
             apache.section("Location", ABSENT, (apache.directive("Require", "all", "granted"),)),
+            # Keystone 30 drops the connection of a GET there (an assertion of its own fails), which people would see as a broken gateway.
+            apache.section("LocationMatch", _EXCHANGES, (apache.directive("AllowMethods", "POST", "OPTIONS"),)),
             *((part.fragment,) for part in given.parts),
             redirect_uri(part.remote_id for part in given.oidc) if given.oidc else (),
             *((part.alone,) for part in _alone(given.parts)),
@@ -164,7 +168,8 @@ def _hop() -> apache.Lines:
     return (
         apache.directive("ProxyPreserveHost", "On"),
         apache.directive("ProxyAddHeaders", "Off"),
-        apache.directive("ProxyPass", "/", f"unix:{SOCKET}|{_UPSTREAM}", "disablereuse=on"),
+        # One connection that fails, and httpd would refuse everybody for a minute (retry=60).
+        apache.directive("ProxyPass", "/", f"unix:{SOCKET}|{_UPSTREAM}", "disablereuse=on", "retry=0"),
         apache.directive("ProxyPassReverse", "/", _UPSTREAM),
     )
 

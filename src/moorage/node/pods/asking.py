@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from moorage.core.errors import MoorageError
 from moorage.core.meta import JsonObject
@@ -23,11 +23,12 @@ _BODY_LIMIT = 10 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Asks one container. `ports`: its named ports."""
+    """Asks one container. `ports`: its named ports; `more`: further variables of commands."""
 
     pod_ip: str
     ports: Mapping[str, int]
     run: Run
+    more: Mapping[str, str] = field(default_factory=dict)
 
     async def __call__(self, probe: JsonObject) -> Answer:
         """One attempt of a probe within its own timeout."""
@@ -45,7 +46,7 @@ class Asker:
 
     async def _ask(self, handler: JsonObject, timeout: float) -> Answer:
         if part := handler.get("exec"):
-            ran = await run_inside(self.run, part["command"], timeout)
+            ran = await run_inside(self.run, part["command"], timeout, self.more)
             return Answer(ran.code == 0, ran.output.strip() or f"exit code {ran.code}")
         if part := handler.get("httpGet"):
             return await self._http(part)

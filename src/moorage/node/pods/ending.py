@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from moorage.core.meta import JsonObject
 from moorage.node.pods.asking import Asker
 from moorage.node.pods.status import is_sidecar
 
 if TYPE_CHECKING:
-    from moorage.node.pods.container import Run
     from moorage.node.pods.record import Record
     from moorage.node.pods.worker import Worker
+
+
+DRAINED: Final = "POD_DRAINED"
+"""Variable of a hook that need not wait until nobody sends the pod anything any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ async def end_pod(worker: Worker, *, drained: bool = False) -> None:
     """Ends all containers: the plain ones together, then sidecars from the last to the first, within one grace.
 
     Args:
-        drained: nobody sends the pod anything any more, so hooks that only wait for that are left out.
+        drained: nobody sends the pod anything any more, so hooks that only wait for that are left out, and others are told (DRAINED).
     """
     deadline = Deadline.of(worker)
     plain = [record for record in worker.records.values() if not is_sidecar(record.container)]
@@ -73,7 +76,8 @@ async def end_container(worker: Worker, record: Record, deadline: Deadline, *, d
         record.prober.stop()
     hook = (record.container.get("lifecycle") or {}).get("preStop")
     if hook and deadline.left > 0 and not (drained and only_waits(hook)):
-        await _first_of(run.ended.wait(), _hook(worker, record, run, deadline), deadline.over())
+        said = {DRAINED: "1"} if drained else {}
+        await _first_of(run.ended.wait(), _hook(worker, record, deadline, said), deadline.over())
     if deadline.left > 0:
         run.signal(_stop_signal(record.container))
         await _first_of(run.ended.wait(), deadline.over())
@@ -82,11 +86,13 @@ async def end_container(worker: Worker, record: Record, deadline: Deadline, *, d
         await run.ended.wait()
 
 
-async def _hook(worker: Worker, record: Record, run: Run, deadline: Deadline) -> None:
+async def _hook(worker: Worker, record: Record, deadline: Deadline, said: Mapping[str, str]) -> None:
     """The preStop hook; one that fails is told, and the container ends all the same."""
+    run = record.run
+    assert run is not None
     handler = record.container["lifecycle"]["preStop"]
     ports = {item["name"]: item["containerPort"] for item in record.container.get("ports") or () if "name" in item}
-    answer = await Asker(worker.pod_ip, ports, run).attempt(handler, deadline.left)
+    answer = await Asker(worker.pod_ip, ports, run, said).attempt(handler, deadline.left)
     if not answer.good and not run.ended.is_set():
         worker.warn("FailedPreStopHook", answer.message)
 

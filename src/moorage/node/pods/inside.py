@@ -11,9 +11,10 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from moorage.node.pods import entering
 from moorage.node.pods.container import Run, alive
@@ -31,8 +32,10 @@ class Ran:
     output: str
 
 
-async def run_inside(run: Run, argv: Sequence[str], timeout: float) -> Ran:
-    """Runs a command in the namespaces, environment and folder of a container.
+async def run_inside(
+    run: Run, argv: Sequence[str], timeout: float, more: Mapping[str, str] = MappingProxyType({})
+) -> Ran:
+    """Runs a command in the namespaces, environment and folder of a container; `more` are further variables.
 
     Raises:
         StartError: the container does not run.
@@ -48,7 +51,7 @@ async def run_inside(run: Run, argv: Sequence[str], timeout: float) -> Ran:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
-        env=dict(run.environment),
+        env={**run.environment, **more},
         start_new_session=True,
     )
     try:
