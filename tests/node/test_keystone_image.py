@@ -133,15 +133,37 @@ def _deployment() -> JsonObject:
     return meta("Deployment", "keystone", "apps/v1", spec=wanted)
 
 
-async def test_the_image_has_ldap_and_its_tools(keystone: Machine) -> None:
+LATER = """\
+import sys, keystone.wsgi.api, keystone.cmd.cli
+print("saml2" in sys.modules)
+from keystone.federation import idp
+print(idp.MetadataGenerator.__module__, "saml2" in sys.modules)
+"""
+
+
+async def test_the_image_has_ldap_and_its_tools_and_reads_the_identity_provider_when_it_is_used(
+    keystone: Machine,
+) -> None:
     await keystone.client.create(CONFIG_MAPS, meta("ConfigMap", "config", data={"keystone.conf": CONFIG}))
     await keystone.client.create(SECRETS, meta("Secret", "keys", stringData=KEYS))
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     await keystone.client.create(PVCS, meta("PersistentVolumeClaim", "state", spec=claim))
     words = "import ldap, ldappool, pymysql, psycopg2, pymemcache; print(ldap.__version__)"
     await keystone.client.create(
-        JOBS, job("look", "sh", "-c", f'python3 -c "{words}" && keystone-manage --version && id -un')
+        JOBS,
+        job(
+            "look",
+            "sh",
+            "-c",
+            f'python3 -c "{words}" && python3 -c "$LATER" && keystone-manage --version && id -un',
+            env=[{"name": "LATER", "value": LATER}],
+        ),
     )
     await keystone.until(JOBS, "look", ended("Complete"))  # type: ignore[arg-type]
     (pod,) = await keystone.pods()
-    assert keystone.log(pod["metadata"]["name"])[-2:] == ["30.0.0", "keystone"]
+    said = keystone.log(pod["metadata"]["name"])
+    assert said[-2:] == ["30.0.0", "keystone"]
+    assert [line for line in said if line.startswith(("True", "False", "keystone.f"))] == [
+        "False",
+        "keystone.federation.idp True",
+    ]
