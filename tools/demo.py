@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ from moorage.kube.config import load_kubeconfig
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples/keystone-ldap"
+PATIENCE = 170
+"""Seconds without any change after which the demo gives up."""
 
 
 def _port() -> int:
@@ -146,26 +148,39 @@ class Cloud:
             say(f"  applied {manifest.kind} {manifest.object['metadata']['name']}")
 
     async def follow(self, resource: ResourceType, key: Key, done: Callable[[JsonObject], bool]) -> None:
-        """Print conditions as they change until `done` holds, or until an object that existed is gone."""
+        """Print conditions as they change until `done` holds, or until an object that existed is gone.
+
+        Ends the demo with a sentence when nothing has changed for `PATIENCE` seconds.
+        """
         from moorage.cli.waiting import until
 
+        known, last = False, "it does not exist"
+        try:
+            async with asyncio.timeout(PATIENCE) as limit:
+                async for obj in until(self.client, resource, key):
+                    if obj is None and known:
+                        return
+                    if obj is None:
+                        continue
+                    known = True
+                    for line in self._changed(resource, key, obj):
+                        say(f"  {line}")
+                        last = line
+                        limit.reschedule(asyncio.get_running_loop().time() + PATIENCE)
+                    if done(obj):
+                        return
+        except TimeoutError:
+            sys.exit(f"{resource.kind} {key.name}: nothing has changed for {PATIENCE} s; the last: {last}")
+
+    def _changed(self, resource: ResourceType, key: Key, obj: JsonObject) -> Iterator[str]:
+        """Conditions that were not printed like this yet."""
         shown = self.shown.setdefault((resource, key), {})
-        known = False
-        async with asyncio.timeout(170):
-            async for obj in until(self.client, resource, key):
-                if obj is None and known:
-                    return
-                if obj is None:
-                    continue
-                known = True
-                for item in (obj.get("status") or {}).get("conditions") or ():
-                    line = f"{item['status']} {item['reason']}"
-                    if shown.get(item["type"]) != line:
-                        shown[item["type"]] = line
-                        note = f": {item['message']}" if item["status"] != "True" and item.get("message") else ""
-                        say(f"  {resource.kind} {item['type']}={line}{note}")
-                if done(obj):
-                    return
+        for item in (obj.get("status") or {}).get("conditions") or ():
+            line = f"{item['status']} {item['reason']}"
+            if shown.get(item["type"]) != line:
+                shown[item["type"]] = line
+                note = f": {item['message']}" if item["status"] != "True" and item.get("message") else ""
+                yield f"{resource.kind} {item['type']}={line}{note}"
 
     async def address(self) -> str:
         """Where Keystone answers on this machine."""

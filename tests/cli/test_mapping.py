@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.cli.conftest import Run
+from tests.cli.conftest import EXAMPLE, Run
 
 SEED = (
     Path(__file__).parents[1]
@@ -117,7 +117,7 @@ def test_rules_as_keystone_has_them_are_taken(moorage: Run, wrap: Any) -> None:
         (["-"], '{"rules": [{"remote": [{"type": "A", "anyOneOf": []}], "local": []}]}', "has no field anyOneOf"),
         (["-", "--claims", "-"], "", "both come from standard input"),
         (["-", "--claim", "x"], "[]", "x has no value"),
-        (["-"], "kind: Secret\napiVersion: v1\n", "OIDC and SAML backends in it: none"),
+        (["-"], "kind: Secret\napiVersion: v1\n", "holds no KeystoneIdentityBackend"),
     ],
 )
 def test_what_cannot_be_read_is_exit_2(moorage: Run, arguments: list[str], given: str, said: str) -> None:
@@ -198,4 +198,6 @@ def test_a_folder_is_taken_as_other_commands_take_it(moorage: Run, good: Path, t
     assert (done.returncode, "user: bob (ephemeral)" in done.stdout) == (0, True), done.stderr
     (folder / "backend.yaml").unlink()
     done = moorage("mapping", "test", folder, *words)
-    assert "OIDC and SAML backends in it: none" in done.stderr
+    assert "holds no KeystoneIdentityBackend. Give a file with a backend of type OIDC or SAML" in done.stderr
+    done = moorage("mapping", "test", EXAMPLE, *words)
+    assert "holds LDAP backends only, and those have no mapping" in done.stderr

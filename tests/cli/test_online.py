@@ -92,7 +92,7 @@ def test_status_of_an_empty_namespace_says_where_to_look_and_of_none_that_there_
     done = moorage("status", "-n", "default", "--kubeconfig", served.kubeconfig)
     assert (done.returncode, done.stdout) == (
         0,
-        "nothing is declared in namespace default; other namespaces hold 2: moorage status -A\n",
+        "nothing is declared in namespace default; other namespaces hold 2: -A shows all\n",
     )
     done = moorage("status", "-n", "nope", "--kubeconfig", served.kubeconfig)
     assert done.returncode == 2
@@ -174,3 +174,12 @@ def test_a_support_bundle_holds_statuses_and_events_but_no_secret(
     assert "AdminSecretUnavailable" in files["moorage-support/status.json"]
     assert "moorage-support/objects/secrets.json" not in files
     assert not [name for name, text in files.items() if SECRET in text or "change-me-please" in text]
+    assert done.stderr == ""
+
+
+def test_a_support_bundle_of_a_namespace_without_resources_says_so(moorage: Run, served: Embedded) -> None:
+    """Nobody sends an empty one by mistake."""
+    declare(served, NOT_READY)
+    done = moorage("support-bundle", "-n", "default", "--out", "b.tar.gz", "--kubeconfig", served.kubeconfig)
+    said = "warning: nothing is declared in namespace default; other namespaces hold 2: -A shows all\n"
+    assert (done.returncode, done.stderr) == (0, said)

@@ -86,8 +86,11 @@ def _source(file: str, name: str | None) -> Any:
     found = [item for item in given if item.kind == "KeystoneIdentityBackend"]
     federated = [item for item in found if (item.object.get("spec") or {}).get("type") != "LDAP"]
     chosen = [item for item in federated if name in (None, item.key.name)]
+    if not federated:
+        what = "holds LDAP backends only, and those have no mapping" if found else "holds no KeystoneIdentityBackend"
+        raise InputError(file, what, "Give a file with a backend of type OIDC or SAML")
     if len(chosen) != 1:
-        names = ", ".join(item.key.name for item in federated) or "none"
+        names = ", ".join(item.key.name for item in federated)
         raise InputError(file, f"OIDC and SAML backends in it: {names}", "Name one that is there with --name")
     return _declared(file, chosen[0].object)
 

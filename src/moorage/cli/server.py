@@ -196,3 +196,30 @@ def age(since: str) -> str:
     if not since:
         return ""
     return format_age((datetime.now(UTC) - datetime.fromisoformat(since.replace("Z", "+00:00"))).total_seconds())
+
+
+async def nothing_declared(client: Client, namespace: str) -> str:
+    """What to say of a namespace in which nothing is declared.
+
+    Raises:
+        InputError: there is no such namespace.
+    """
+    from moorage.core.errors import InputError
+    from moorage.core.meta import Key
+    from moorage.kube.errors import Forbidden, NotFound
+    from moorage.kube.resources import NAMESPACES
+
+    hint = "apply a Keystone and a KeystoneIdentityBackend"
+    try:
+        if namespace:
+            await client.get(NAMESPACES, Key("", namespace))
+        others = await states(client, "")
+    except NotFound as error:
+        raise InputError(
+            f"namespace {namespace}", "does not exist", "`moorage status -A` shows all namespaces"
+        ) from error
+    except Forbidden:
+        others = []
+    if others:
+        hint = f"other namespaces hold {len(others)}: -A shows all"
+    return f"nothing is declared {f'in namespace {namespace}' if namespace else 'here'}; {hint}"

@@ -14,7 +14,7 @@ from moorage.cli.options import (
     Output,
     OutputOption,
 )
-from moorage.cli.server import State, Target, age, print_json, print_table, states, with_client
+from moorage.cli.server import State, Target, age, nothing_declared, print_json, print_table, states, with_client
 
 if TYPE_CHECKING:
     from moorage.kube.client import Client
@@ -38,7 +38,7 @@ def command(
 
     async def show(client: Client, where: str) -> list[State]:
         found = await states(client, where)
-        _print(found, output, "" if found else await _elsewhere(client, where))
+        _print(found, output, "" if found else await nothing_declared(client, where))
         if watch:
             from moorage.cli.waiting import changes
 
@@ -51,33 +51,6 @@ def command(
 
     found = with_client(target, show)
     raise typer.Exit(0 if all(state.ready for state in found) else 1)
-
-
-async def _elsewhere(client: Client, namespace: str) -> str:
-    """What to say of a namespace in which nothing is declared.
-
-    Raises:
-        InputError: there is no such namespace.
-    """
-    from moorage.core.errors import InputError
-    from moorage.core.meta import Key
-    from moorage.kube.errors import Forbidden, NotFound
-    from moorage.kube.resources import NAMESPACES
-
-    hint = "apply a Keystone and a KeystoneIdentityBackend"
-    try:
-        if namespace:
-            await client.get(NAMESPACES, Key("", namespace))
-        others = await states(client, "")
-    except NotFound as error:
-        raise InputError(
-            f"namespace {namespace}", "does not exist", "`moorage status -A` shows all namespaces"
-        ) from error
-    except Forbidden:
-        others = []
-    if others:
-        hint = f"other namespaces hold {len(others)}: moorage status -A"
-    return f"nothing is declared {f'in namespace {namespace}' if namespace else 'here'}; {hint}"
 
 
 def _print(found: list[State], output: Output, nothing: str = "") -> None:

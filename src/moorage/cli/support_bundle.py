@@ -21,7 +21,7 @@ from moorage.cli.options import (
     Output,
     OutputOption,
 )
-from moorage.cli.server import Target, print_json, states, with_client
+from moorage.cli.server import Target, nothing_declared, print_json, states, with_client
 from moorage.core.meta import JsonObject, ResourceType
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def command(
 
     Example:  moorage support-bundle -A --out support.tar.gz
     """
-    files = with_client(Target(kubeconfig, context, namespace, everywhere), _collect)
+    files, remark = with_client(Target(kubeconfig, context, namespace, everywhere), _collect)
     with tarfile.open(out, "w:gz") as archive:
         for name, text in sorted(files.items()):
             data = redact(text).encode()
@@ -55,6 +55,8 @@ def command(
             entry.size, entry.mtime, entry.mode = len(data), int(time.time()), 0o600
             archive.addfile(entry, io.BytesIO(data))
     out.chmod(0o600)
+    if remark:
+        typer.echo(f"warning: {remark}", err=True)
     if output is Output.json:
         print_json({"archive": str(out), "files": sorted(files)})
     else:
@@ -69,7 +71,8 @@ def redact(text: str) -> str:
     return _SECRETIVE.sub(r"\1\2***", text)
 
 
-async def _collect(client: Client, namespace: str) -> dict[str, str]:
+async def _collect(client: Client, namespace: str) -> tuple[dict[str, str], str]:
+    """Texts by name in the archive, and what to say when no resource is in it."""
     import platform
 
     from moorage import __version__
@@ -78,9 +81,10 @@ async def _collect(client: Client, namespace: str) -> dict[str, str]:
     from moorage.kube.errors import ApiError
 
     facts = {"moorage": __version__, "python": platform.python_version(), "system": platform.platform()}
+    found = await states(client, namespace)
     files = {
         "versions.json": _text({**facts, "server": await client.raw("GET", "/version")}),
-        "status.json": _text([state.to_wire() for state in await states(client, namespace)]),
+        "status.json": _text([state.to_wire() for state in found]),
     }
     for resource in (*(kind.resource for kind in KINDS), *_collected(resources)):
         try:
@@ -91,7 +95,7 @@ async def _collect(client: Client, namespace: str) -> dict[str, str]:
         files[f"objects/{resource.plural}.json"] = _text([_without_noise(item) for item in listing.items])
         if resource == resources.PODS:
             files |= await _logs(client, listing.items)
-    return files
+    return files, "" if found else await nothing_declared(client, namespace)
 
 
 def _collected(resources: Any) -> tuple[ResourceType, ...]:

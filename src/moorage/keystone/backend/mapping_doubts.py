@@ -6,6 +6,7 @@ Source: spec/keystone.md 3.2; cases B13, B31, B33; decisions, Keystone 14.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import chain
 from typing import Final
@@ -15,6 +16,7 @@ from .mapping_rules import remote_entry
 from .types import Spec
 from .types_federation import MappingLocal, MappingRemote, MappingRule
 
+_CONVEYABLE: Final = re.compile(r"HTTP_[A-Za-z0-9_-]+")
 _ALWAYS_CONVEYED: Final = frozenset({"IDP", "NAME_ID"})
 
 
@@ -41,7 +43,7 @@ def _arrival(spec: Spec, remote: MappingRemote) -> Iterator[str]:
     plain = kind.upper().replace("-", "_")
     prefix = "HTTP_OIDC_" if spec.type == "OIDC" else "HTTP_MELLON_"
     own = spec.oidc.remote_id_attribute if spec.oidc else spec.saml.remote_id_attribute if spec.saml else ""
-    if not kind.startswith("HTTP_"):  # refused: it arrives without the sidecar
+    if not _CONVEYABLE.fullmatch(kind):  # refused
         return
     if kind != plain:
         yield f"{kind} never arrives: environ keys are upper-case with underscores; write {plain}"

@@ -19,6 +19,7 @@ from .finding import Finding
 from .types import KeystoneIdentityBackend, Spec
 
 _CANNOT: Final = "groups of a directory cannot take ephemeral users: set user.type to local"
+_SHOWN: Final = 3
 _SCHEME: Final = re.compile(r"^https?://")
 
 
@@ -35,7 +36,8 @@ class Sibling:
     introspects: bool
     session_type: str
     state_input_headers: str
-    has_bundle: bool
+    bundle: str
+    """The Secret with authorities of its own, or none."""
 
 
 def others(obj: JsonObject, candidates: Sequence[JsonObject]) -> list[JsonObject]:
@@ -66,6 +68,7 @@ def check(backend: KeystoneIdentityBackend, found: Iterable[JsonObject]) -> Iter
     mine = _facts(backend.metadata.name, backend.spec)
     wanted, is_ldap = mine.domain.lower(), mine.type == "LDAP"
     ldap_domains: dict[str, str] = {}
+    federated: list[Sibling] = []
     for other in found:
         spec = other["spec"]
         domain: str = spec["domain"]["name"].lower()
@@ -80,7 +83,9 @@ def check(backend: KeystoneIdentityBackend, found: Iterable[JsonObject]) -> Iter
         if spec["type"] == "LDAP":
             ldap_domains[domain] = other["metadata"]["name"]
         else:
-            yield from _federation(mine, _facts_of(other))
+            federated.append(theirs := _facts_of(other))
+            yield from _federation(mine, theirs)
+    yield from _pooled(mine, federated)
     yield from _groups_in_directories(backend.spec, ldap_domains)
 
 
@@ -112,15 +117,23 @@ def _oidc(mine: Sibling, theirs: Sibling) -> Iterator[Finding]:
     ):
         if own != other:
             yield f"spec.oidc.{field}: one value serves all OIDC backends of a Keystone; backend {theirs.name} has {other}"
-    yield from _pooled(mine, theirs)
 
 
-def _pooled(mine: Sibling, theirs: Sibling) -> Iterator[str]:
+def _pooled(mine: Sibling, federated: Iterable[Sibling]) -> Iterator[str]:
     """The modules of the sidecar have one list of authorities, whoever brought them."""
-    what = [f"this one's for backend {theirs.name}"] if mine.has_bundle else []
-    what += [f"that of backend {theirs.name} for this one"] if theirs.has_bundle else []
+    others = [theirs for theirs in federated if mine.type == theirs.type == "OIDC" and theirs.bundle != mine.bundle]
+    what = [f"this one's for {_named(others)}"] if mine.bundle and others else []
+    if bringing := [theirs for theirs in others if theirs.bundle]:
+        what.append(f"that of {_named(bringing)} for this one")
     if what:
         yield f"spec.oidc.caBundleSecretRef: the sidecar trusts each CA bundle for every OIDC backend of the Keystone, {' and '.join(what)} too"
+
+
+def _named(siblings: Sequence[Sibling]) -> str:
+    """Some of them by name: a warning is read at a terminal."""
+    more = len(siblings) - _SHOWN
+    shown = ", ".join(each.name for each in siblings[:_SHOWN])
+    return f"backend{'s' if len(siblings) > 1 else ''} {shown}{f' and {more} more' if more > 0 else ''}"
 
 
 def _comparable(remote_id: str) -> str:
@@ -158,7 +171,7 @@ def _facts(name: str, spec: Spec) -> Sibling:
         introspects=bool(oidc and oidc.oauth2_introspection and oidc.oauth2_introspection.enabled),
         session_type=oidc.session_type if oidc else "",
         state_input_headers=oidc.state_input_headers if oidc else "",
-        has_bundle=oidc is not None and oidc.ca_bundle_secret_ref is not None,
+        bundle=oidc.ca_bundle_secret_ref.name if oidc and oidc.ca_bundle_secret_ref else "",
     )
 
 
@@ -176,5 +189,5 @@ def _facts_of(obj: JsonObject) -> Sibling:
         introspects=bool((oidc.get("oauth2Introspection") or {}).get("enabled")),
         session_type=oidc.get("sessionType", "client-cookie"),
         state_input_headers=oidc.get("stateInputHeaders", "none"),
-        has_bundle=bool(oidc.get("caBundleSecretRef")),
+        bundle=(oidc.get("caBundleSecretRef") or {}).get("name", ""),
     )

@@ -191,10 +191,12 @@ def serving(seen: Seen) -> Answer:
     if rolled_out(live):
         return Met("DeploymentReady", f"{seen.keystone.spec.replicas} replicas run")
     status = (live or {}).get("status") or {}
+    updated = status.get("updatedReplicas", 0)
     text = (
-        f"{status.get('updatedReplicas', 0)} of {seen.keystone.spec.replicas} replicas are updated, "
-        f"{status.get('readyReplicas', 0)} are ready"
+        f"{updated} of {seen.keystone.spec.replicas} replicas are updated, {status.get('readyReplicas', 0)} are ready"
     )
+    if (before := status.get("replicas", 0) - updated) > 0:
+        text += f", {before} of before have not ended"
     for item in status.get("conditions") or ():
         stuck = item["type"] == "Progressing" and item["status"] == "False"
         if stuck or (item["type"] == "ReplicaFailure" and item["status"] == "True"):
