@@ -86,6 +86,11 @@ class Access:
         domain itself is not among the answer."""
         return await self._grants({"scope.project.id": domain, "include_subtree": "true"})
 
+    async def grants_with(self, role: str) -> tuple[frozenset[Grant], int]:
+        """Where groups are granted a role, and how many assignments of it there are, those of users among them."""
+        found = await self._caller.pages("/role_assignments", "role_assignments", {"role.id": role})
+        return frozenset(grant for grant in map(_grant, found) if grant), len(found)
+
     async def _grants(self, query: dict[str, str]) -> frozenset[Grant]:
         found = await self._caller.pages("/role_assignments", "role_assignments", query)
         return frozenset(grant for grant in map(_grant, found) if grant)

@@ -192,21 +192,24 @@ def five_places(here: Scene, domains: int) -> list[JsonObject]:
     return groups
 
 
-@pytest.mark.case("P1", "K1")
-@pytest.mark.parametrize("domains", [1, 2])
-async def test_five_scopes_are_seen_with_eight_requests(here: Scene, domains: int) -> None:
-    """The projects of one domain are one list, and so is the domain itself: as many groups and scopes ask for more."""
-    groups = five_places(here, domains)
+async def attached_in(here: Scene, groups: list[JsonObject], domains: int) -> None:
+    """Ready with these groups, whose projects are in so many domains."""
     await here.oidc(groups=groups)
     await settle(here)
-    own = next(item["id"] for item in here.stub.domains.values() if item["name"] == "corp")
-    homes = {"corp": own, **{item["name"]: item["id"] for item in here.stub.domains.values()}}
+    homes = {item["name"]: item["id"] for item in here.stub.domains.values()}
     for n in range(4):
         here.stub.federated.project(f"p{n}", homes["corp" if n % domains == 0 else f"d{n % domains}"])
     await settle(here)
     await rolled(here)
     assert conditions(await here.stored())["Ready"] == "True/AllReady"
     assert len(here.stub.federated.grants) == 5
+
+
+@pytest.mark.case("P1", "K1")
+@pytest.mark.parametrize("domains", [1, 2, 3, 4])
+async def test_five_scopes_are_seen_with_eight_requests(here: Scene, domains: int) -> None:
+    """The projects of one domain are one list, and so is the domain itself; of many domains, what has the role is one list."""
+    await attached_in(here, five_places(here, domains), domains)
     async with here.world() as world:
         walk = Walk(ROOM, world)
         await walk(KEY)
@@ -220,6 +223,29 @@ async def test_five_scopes_are_seen_with_eight_requests(here: Scene, domains: in
         _forget_look(world)
         await walk(KEY)
         assert lost in here.stub.federated.grants
+
+
+@pytest.mark.case("P1")
+@pytest.mark.parametrize("lost", ["everybody's", "too long"])
+async def test_a_role_that_everybody_has_is_asked_for_once(
+    here: Scene, lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then the groups are asked one by one, be it that the list was long or that it could not be had; what is missing is seen either way."""
+    groups = five_places(here, 4)
+    await attached_in(here, groups, 4)
+    monkeypatch.setattr("moorage.keystone.backend.observe_federation.CROWD", 5)
+    here.stub.requests.clear()
+    if lost == "too long":
+        here.stub.fail("GET /v3/role_assignments", 500, body="x")
+    async with here.world() as world:
+        walk = Walk(ROOM, world)
+        await walk(KEY)
+        for _ in range(2):
+            here.stub.federated.grants.remove(gone := next(iter(here.stub.federated.grants)))
+            _forget_look(world)
+            await walk(KEY)
+            assert gone in here.stub.federated.grants
+    assert sum("role.id" in path for _, path, _ in here.stub.requests) == 1
 
 
 def _forget_look(world: Any) -> None:

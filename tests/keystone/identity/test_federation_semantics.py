@@ -226,6 +226,10 @@ async def test_assignments_on_all_projects_of_a_domain_are_one_list(identity: Id
     assert await identity.access.grants_below(here) == set(grants)
     assert await identity.access.grants_below(there) == {Grant(eng, role, Scope("project", other))}
     assert await identity.access.grants_below(await domain(identity)) == frozenset()
+    everywhere, total = await identity.access.grants_with(role)
+    assert {*grants, Grant(eng, role, Scope("project", other))} <= everywhere
+    assert {grant.role for grant in everywhere} == {role}
+    assert total >= len(everywhere)
 
 
 @pytest.mark.case("S5")

@@ -2,27 +2,27 @@
 
 Enters: a snapshot with a client and the domain that was found. Leaves: Objects. A steady look costs one request each for identity provider,
 protocols, mapping and groups, and one for each group, or for each scope with role assignments (the projects of one domain are one), whichever
-are fewer. Source: spec/keystone.md 4.2.
+are fewer; where these are more than three, one for each role, as long as few have it. Source: spec/keystone.md 4.2.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from moorage.core.meta import JsonObject
-from moorage.keystone.identity import Identity
+from moorage.keystone.identity import Identity, IdentityError
 from moorage.keystone.identity_access import Grant
 from moorage.keystone.identity_federation import IdentityProvider, Protocol
 
 from .owned import foreign_users
-from .recent import Names, Questions, fewest
+from .recent import CROWD, Names, Questions, fewest
 from .seen import Seen
 from .seen_federation import Objects
 from .types import FEDERATION_OBJECTS_READY
-from .wanted import Wanted, adopts_objects, applied_of, recorded_group, same_rules
+from .wanted import Share, Wanted, adopts_objects, applied_of, recorded_group, same_rules
 
 
 async def look(seen: Seen, identity: Identity, names: Names, now: datetime) -> Objects:
@@ -46,7 +46,7 @@ async def look(seen: Seen, identity: Identity, names: Names, now: datetime) -> O
         groups=groups,
         resolved=resolved,
         missing=missing,
-        grants=await _grants(fewest(resolved, names.domains(seen, wanted, now)), identity),
+        grants=await _Grants(identity, names, now).of(resolved, names.domains(seen, wanted, now)),
         taken_by=await _holder(seen, wanted, identity),
     )
 
@@ -113,11 +113,41 @@ def _in_other_case(seen: Seen, name: str, found: Mapping[str, str]) -> str:
     return record.id if record is not None and record.id and record.id in same else ""
 
 
-async def _grants(questions: Questions, identity: Identity) -> frozenset[Grant]:
-    asked = [identity.access.grants_of(group) for group in questions.groups]
-    asked += [identity.access.grants_on(scope) for scope in questions.scopes]
-    asked += [identity.access.grants_below(domain) for domain in questions.domains]
-    return frozenset().union(*await asyncio.gather(*asked))
+@dataclass(frozen=True, slots=True)
+class _Grants:
+    """Asks for the assignments of groups, by as few lists as there can be."""
+
+    identity: Identity
+    names: Names
+    now: datetime
+
+    async def of(self, resolved: Mapping[Share, Grant], domains: Mapping[str, str]) -> frozenset[Grant]:
+        """What is granted of these, and perhaps more."""
+        questions = fewest(resolved, domains, self.names.crowded(self.identity.url, self.now))
+        try:
+            return await self._with(questions.roles) if questions.roles else await self._in(questions)
+        except IdentityError:
+            if not questions.roles:
+                raise
+            found = await self._in(fewest(resolved, domains, frozenset(questions.roles)))
+            self._note(questions.roles)  # others can be had, so that list is too long
+            return found
+
+    async def _in(self, questions: Questions) -> frozenset[Grant]:
+        access = self.identity.access
+        asked = [access.grants_of(group) for group in questions.groups]
+        asked += [access.grants_on(scope) for scope in questions.scopes]
+        asked += [access.grants_below(domain) for domain in questions.domains]
+        return frozenset().union(*await asyncio.gather(*asked))
+
+    async def _with(self, roles: Sequence[str]) -> frozenset[Grant]:
+        found = await asyncio.gather(*map(self.identity.access.grants_with, roles))
+        self._note([role for role, (_, total) in zip(roles, found, strict=True) if total >= CROWD])
+        return frozenset().union(*(grants for grants, _ in found))
+
+    def _note(self, roles: Iterable[str]) -> None:
+        for role in roles:
+            self.names.crowd(self.identity.url, role, self.now)
 
 
 async def _holder(seen: Seen, wanted: Wanted, identity: Identity) -> str:

@@ -27,6 +27,12 @@ NAMES: Final = timedelta(minutes=5)
 """How long the id of a role or a project is believed; one that does not exist is asked for each time."""
 FEW: Final = 4
 """Up to as many projects of a domain are asked for by name; more are read as one list."""
+LISTS: Final = 3
+"""Up to as many lists of assignments belong to a steady look, which is eight requests with them; more are worth another kind of list."""
+CROWD: Final = 1000
+"""From as many assignments on a role is everybody's: what a few of them say is not worth the list of all."""
+CROWDED: Final = timedelta(days=1)
+"""How long a role is believed to be everybody's."""
 
 Mark: TypeAlias = tuple[str, ...]
 
@@ -80,9 +86,10 @@ class _Known:
 
 @dataclass
 class Names:
-    """Ids of roles, projects and domains by name, shared by all backends of a Keystone."""
+    """Ids of roles, projects and domains by name, shared by all backends of a Keystone; and which roles are everybody's."""
 
     _kept: dict[tuple[str, str], _Known] = field(default_factory=dict)
+    _crowded: dict[tuple[str, str], datetime] = field(default_factory=dict)
 
     async def resolve(
         self, identity: Identity, wanted: Wanted, seen: Seen, now: datetime
@@ -115,6 +122,16 @@ class Names:
         names = {share.project.domain for share in wanted.shares if share.project}
         own = {seen.domain_name: seen.domain_id}
         return {name: id for name in names if (id := own.get(name) or kept.get(name, ""))}
+
+    def crowded(self, url: str, now: datetime) -> frozenset[str]:
+        """Ids of roles that are everybody's."""
+        return frozenset(
+            role for (where, role), since in self._crowded.items() if where == url and now - since < CROWDED
+        )
+
+    def crowd(self, url: str, role: str, now: datetime) -> None:
+        """A role turned out to be everybody's, or the list of its assignments too long to be had."""
+        self._crowded[url, role] = now
 
     def forget(self, url: str) -> None:
         """Something was refused: an id may be of yesterday."""
@@ -177,21 +194,26 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """By which lists of Keystone all of some assignments are seen: of groups, on scopes, on all projects of domains (by id)."""
+    """By which lists of Keystone all of some assignments are seen: of groups, on scopes, on all projects of domains, of roles (all by id)."""
 
     groups: tuple[str, ...] = ()
     scopes: tuple[Scope, ...] = ()
     domains: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.groups) + len(self.scopes) + len(self.domains)
+        return len(self.groups) + len(self.scopes) + len(self.domains) + len(self.roles)
 
 
-def fewest(resolved: Mapping[Share, Grant], domains: Mapping[str, str]) -> Questions:
-    """The fewest questions for the assignments whose group exists: by group, or by scope, the projects of one domain together.
+def fewest(
+    resolved: Mapping[Share, Grant], domains: Mapping[str, str], crowded: frozenset[str] = frozenset()
+) -> Questions:
+    """The fewest questions for the assignments whose group exists: by group, or by scope, the projects of one domain together. Where these are
+    more than a few: by role, whoever else has it.
 
     Args:
         domains: ids of the domains of declared projects, by name; the projects of one that is not there are asked one by one.
+        crowded: ids of roles that are everybody's.
     """
     found = {share: grant for share, grant in resolved.items() if grant.group}
     by_group = Questions(groups=tuple(dict.fromkeys(grant.group for grant in found.values())))
@@ -202,4 +224,6 @@ def fewest(resolved: Mapping[Share, Grant], domains: Mapping[str, str]) -> Quest
     alone = [scope for home, scopes in homes.items() if not home or len(scopes) == 1 for scope in scopes]
     together = [home for home, scopes in homes.items() if home and len(scopes) > 1]
     by_scope = Questions(scopes=tuple(alone), domains=tuple(together))
-    return by_group if len(by_group) <= len(by_scope) else by_scope
+    by_role = Questions(roles=tuple(dict.fromkeys(grant.role for grant in found.values())))
+    best = min(by_group, by_scope, key=len)
+    return best if len(best) <= LISTS or len(by_role) >= len(best) or crowded & set(by_role.roles) else by_role
