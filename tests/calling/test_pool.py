@@ -7,11 +7,12 @@ import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from moorage.calling.line import Broken, NotConnected
+from moorage.calling.line import Broken, Flow, NotConnected
 from moorage.calling.pool import Door, Pool
 from moorage.core.errors import InputError
 from moorage.kube.config import Connection
@@ -236,3 +237,49 @@ async def test_a_header_never_begins_another_line() -> None:
     """A user name of a kubeconfig with a line end in it is refused before anything is sent."""
     with pytest.raises(InputError, match="Impersonate-User"):
         Transport(Connection("http://x", headers=(("Impersonate-User", "a\r\nAuthorization: b"),)), user_agent="x")
+
+
+class Clock:
+    """A loop whose time stands until the test says otherwise."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def create_future(self) -> asyncio.Future[None]:
+        return asyncio.get_running_loop().create_future()
+
+    def call_at(self, when: float, call: Callable[[], None]) -> Any:
+        self.timers.append((when, call))
+        return SimpleNamespace(when=lambda: when, cancel=lambda: self.timers.remove((when, call)))
+
+    def ring(self) -> None:
+        """The one timer that is set goes off."""
+        [(self.now, call)] = self.timers
+        self.timers.clear()
+        call()
+
+
+async def test_silence_counts_from_the_last_piece_and_costs_one_timer() -> None:
+    """A timer that goes off while pieces come looks again later; nobody is given up before the time is over."""
+    clock = Clock()
+    line: Any = SimpleNamespace(pool=SimpleNamespace(loop=clock), resume=lambda: None, abort=lambda: None)
+    flow = Flow(line, 200, {})
+    for clock.now in (0.0, 4.0, 8.0):
+        waiting = asyncio.create_task(flow.more(10.0))
+        await asyncio.sleep(0)
+        flow.feed(b"x")
+        assert await waiting == b"x"
+    assert [when for when, _ in clock.timers] == [10.0]
+    waiting = asyncio.create_task(flow.more(10.0))
+    await asyncio.sleep(0)
+    clock.ring()
+    assert [when for when, _ in clock.timers] == [18.0]
+    clock.ring()
+    with pytest.raises(TimeoutError):
+        await waiting
+    flow.abort()
+    assert clock.timers == []

@@ -17,8 +17,7 @@ import asyncio
 import ssl
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import httptools
 
@@ -67,9 +66,8 @@ class TooLarge(Broken):
         super().__init__(f"the answer is larger than {limit} bytes")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A whole answer; header names are in lower case, the last value of a repeated one counts, and cookies stand a line each."""
+class Answer(NamedTuple):
+    """A whole answer, a tuple, as one is made for each request; header names are in lower case, the last value of a repeated one counts, and cookies stand a line each."""
 
     status: int
     headers: Mapping[str, str]
@@ -91,6 +89,8 @@ class Flow:
         self._size, self._ended = 0, False
         self._error: HttpError | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._until = 0.0
+        self._timer: asyncio.TimerHandle | None = None
 
     async def more(self, silence: float | None = None) -> bytes:
         """What has come since the last call, once there is something; b"" at the end.
@@ -106,12 +106,36 @@ class Flow:
                 raise self._error
             if self._ended:
                 return b""
-            self._waiter = asyncio.get_running_loop().create_future()
-            async with asyncio.timeout(silence):
-                await self._waiter
+            self._waiter = self._line.pool.loop.create_future()
+            if silence is not None:
+                self._bound(silence)
+            await self._waiter
         data, self._pieces, self._size = b"".join(self._pieces), [], 0
         self._line.resume()
         return data
+
+    def _bound(self, silence: float) -> None:
+        """Wait no longer than that. One timer serves many pieces: it looks again when something has come meanwhile."""
+        loop = self._line.pool.loop
+        self._until = loop.time() + silence
+        if self._timer is None or self._timer.when() > self._until:
+            self._cancel()
+            self._timer = loop.call_at(self._until, self._silent)
+
+    def _silent(self) -> None:
+        self._timer = None
+        if self._waiter is None or self._waiter.done():
+            return
+        loop = self._line.pool.loop
+        if loop.time() < self._until:
+            self._timer = loop.call_at(self._until, self._silent)
+        else:
+            self._waiter.set_exception(TimeoutError())
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     async def read(self, silence: float | None = None) -> bytes:
         """All that comes until the end. Raises as `more`."""
@@ -122,6 +146,7 @@ class Flow:
 
     def abort(self) -> None:
         """Drop the connection at once: nobody waits for a farewell that a dead peer never sends."""
+        self._cancel()
         self._line.abort()
 
     def feed(self, data: bytes) -> None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from .line import Answer, Flow, Line, NotConnected, Untrusted
 
@@ -21,8 +20,7 @@ Addresses: TypeAlias = Callable[[], Awaitable[Sequence[tuple[str, int]]]]
 """Addresses and ports of a server; raises OSError when it has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Door:
+class Door(NamedTuple):
     """How a connection is made: TLS or none, the name that the certificate must have, seconds that it may take."""
 
     tls: ssl.SSLContext | None = None

@@ -70,7 +70,10 @@ def from_wire(stored: Iterable[Mapping[str, Any]] | None) -> tuple[Condition, ..
 
 def find(conditions: Iterable[Condition], type_: str) -> Condition | None:
     """The condition of that type, or None."""
-    return next((item for item in conditions if item.type == type_), None)
+    for item in conditions:  # a pass asks some twenty times: a generator would cost more than the search
+        if item.type == type_:
+            return item
+    return None
 
 
 def merge(

@@ -79,6 +79,8 @@ class Client:
         self._transport = Transport(connection, user_agent=user_agent, limits=limits)
         self._guards: tuple[Callable[[], None], ...] = ()
         self._left: Callable[[], float] = lambda: math.inf
+        self._claim = Claim(self.check_write, self._left)
+        self._managed = {"fieldManager": field_manager}
 
     async def __aenter__(self) -> Self:
         await self._transport.open()
@@ -96,6 +98,7 @@ class Client:
         twin = object.__new__(Client)
         twin.__dict__.update(self.__dict__)
         twin._guards, twin._left = (*self._guards, guard), lambda: min(self._left(), left())
+        twin._claim = Claim(twin.check_write, twin._left)
         return twin
 
     def check_write(self) -> None:
@@ -192,7 +195,7 @@ class Client:
         """
         resource, wire = _resource(rt), _wire(rt, obj)
         path = resource.path(wire["metadata"].get("namespace", ""))
-        return _typed(rt, await self._write(Request("POST", path, resource.plural, _dry(dry_run), wire)))
+        return _typed(rt, await self._write(Request("POST", path, resource.plural, self._query(dry_run), wire)))
 
     @overload
     async def replace(self, rt: ResourceType, obj: JsonObject, *, dry_run: bool = False) -> JsonObject: ...
@@ -209,7 +212,7 @@ class Client:
         resource, wire = _resource(rt), _wire(rt, obj)
         key, guarded = key_of(wire), bool(wire["metadata"].get("resourceVersion"))
         path = resource.path(key.namespace, key.name)
-        request = Request("PUT", path, resource.plural, _dry(dry_run), wire, idempotent=guarded)
+        request = Request("PUT", path, resource.plural, self._query(dry_run), wire, idempotent=guarded)
         return _typed(rt, await self._write(request))
 
     async def apply(
@@ -221,7 +224,7 @@ class Client:
             Conflict: without `force`, another manager owns one of them with another value.
         """
         key = key_of(obj)
-        query = {"fieldManager": self.field_manager, "force": "true" if force else "false", **_dry(dry_run)}
+        query = {"force": "true" if force else "false", **self._query(dry_run)}
         body = {"apiVersion": rt.api_version, "kind": rt.kind, **obj}
         path, counted = rt.path(key.namespace, key.name, subresource), _counted(rt, subresource)
         request = Request("PATCH", path, counted, query, body, _APPLY, idempotent=True)
@@ -243,7 +246,7 @@ class Client:
         """
         path, counted = rt.path(key.namespace, key.name, subresource), _counted(rt, subresource)
         idempotent = type is not PatchType.JSON
-        request = Request("PATCH", path, counted, {}, patch, type.value, idempotent=idempotent)
+        request = Request("PATCH", path, counted, self._managed, patch, type.value, idempotent=idempotent)
         return cast(JsonObject, await self._write(request))
 
     async def delete(
@@ -288,7 +291,8 @@ class Client:
         accept: str = "application/json",
     ) -> Any:
         """Any request by path, such as `/version` or a token review; the decoded answer."""
-        request = Request(method, path, path, query or {}, body, accept=accept)
+        named = self._managed if method in ("POST", "PUT", "PATCH") else {}
+        request = Request(method, path, path, {**named, **(query or {})}, body, accept=accept)
         return await (self._call(request) if method == "GET" else self._write(request))
 
     async def logs(
@@ -315,10 +319,11 @@ class Client:
         self.calls[request.method, request.resource] += 1
         return await self._transport.json(request, claim)
 
+    def _query(self, dry_run: bool) -> Mapping[str, str]:
+        return {**self._managed, "dryRun": "All"} if dry_run else self._managed
+
     async def _write(self, request: Request) -> Any:
-        if request.method in ("POST", "PUT", "PATCH") and "fieldManager" not in request.query:
-            request = request.asking({**request.query, "fieldManager": self.field_manager})
-        return await self._call(request, Claim(self.check_write, self._left))
+        return await self._call(request, self._claim)
 
 
 def _resource(rt: ResourceType | Kind[Any]) -> ResourceType:
@@ -337,7 +342,3 @@ def _typed(rt: ResourceType | Kind[R], answer: JsonObject) -> JsonObject | R:
 
 def _counted(rt: ResourceType, subresource: str) -> str:
     return f"{rt.plural}/{subresource}" if subresource else rt.plural
-
-
-def _dry(dry_run: bool) -> dict[str, str]:
-    return {"dryRun": "All"} if dry_run else {}

@@ -13,10 +13,11 @@ import random
 import re
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from moorage.calling import wire
@@ -39,9 +40,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9/._-]*")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One call.
+class Request(NamedTuple):
+    """One call. A tuple: one is made for each.
 
     Args:
         resource: what is counted and measured, such as `secrets` or `secrets/status`.
@@ -51,17 +51,11 @@ class Request:
     method: str
     path: str
     resource: str = ""
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = MappingProxyType({})
     body: JsonObject | list[Any] | None = None
     content_type: str = "application/json"
     accept: str = "application/json"
     idempotent: bool | None = None
-
-    def asking(self, query: Mapping[str, str]) -> Request:
-        """The same call with another query."""
-        return Request(
-            self.method, self.path, self.resource, query, self.body, self.content_type, self.accept, self.idempotent
-        )
 
     @property
     def repeatable(self) -> bool:

@@ -195,8 +195,10 @@ class Reflector:
         old = self._objects.get(key)
         self._objects[key] = obj
         self._namespaces.setdefault(key.namespace, {})[key] = obj
+        same = old is not None and _is_same_declaration(old, obj)
         for index in self._indices.values():
-            index.put(key, obj)
+            if not (same and index.declared):
+                index.put(key, obj)
         self._tell(old, obj)
 
     def _remove(self, key: Key) -> None:
@@ -220,10 +222,9 @@ class _Index:
     """Which objects have a value; what each had before is kept, because finding it out may cost a whole parse."""
 
     def __init__(self, values: Callable[[JsonObject], Iterable[str]], *, declared: bool) -> None:
-        self._values, self._declared = values, declared
+        self._values, self.declared = values, declared
         self._keys: dict[str, dict[Key, None]] = {}
         self._held: dict[Key, frozenset[str]] = {}
-        self._marks: dict[Key, tuple[str, int]] = {}
 
     def _of(self, obj: JsonObject) -> frozenset[str]:
         try:
@@ -235,21 +236,8 @@ class _Index:
     def keys(self, value: str) -> tuple[Key, ...]:
         return tuple(self._keys.get(value, ()))
 
-    def _is_same(self, key: Key, obj: JsonObject | None) -> bool:
-        """Whether the declaration is the one that was seen last."""
-        if obj is None:
-            self._marks.pop(key, None)
-            return False
-        mark = (_uid(obj), obj["metadata"].get("generation", 0))
-        if mark[1] and self._marks.get(key) == mark:
-            return True
-        self._marks[key] = mark
-        return False
-
     def put(self, key: Key, obj: JsonObject | None) -> None:
         """Take the object as it is now; None when it is gone."""
-        if self._declared and self._is_same(key, obj):
-            return
         before = self._held.get(key, frozenset())
         after = frozenset() if obj is None else self._of(obj)
         if before == after:
@@ -271,6 +259,13 @@ def _slim(obj: JsonObject) -> JsonObject:
     if "managedFields" not in meta:
         return obj
     return {**obj, "metadata": {name: value for name, value in meta.items() if name != "managedFields"}}
+
+
+def _is_same_declaration(old: JsonObject, new: JsonObject) -> bool:
+    """Whether both are one object with one spec; a type without generations never says so."""
+    before, after = old["metadata"], new["metadata"]
+    generation = after.get("generation", 0)
+    return bool(generation) and before.get("generation") == generation and before.get("uid") == after.get("uid")
 
 
 def _uid(obj: JsonObject) -> str:

@@ -43,10 +43,10 @@ class Series(Collector):
         """The value is this now."""
         self._values.setdefault(of, {})[more] = value
 
-    def inc(self, of: Labels, *more: str) -> None:
-        """It happened once more."""
+    def inc(self, of: Labels, *more: str, by: float = 1.0) -> None:
+        """It happened once more; a gauge may also go down."""
         found = self._values.setdefault(of, {})
-        found[more] = found.get(more, 0.0) + 1.0
+        found[more] = found.get(more, 0.0) + by
 
     def begin(self, of: Labels, *more: str) -> None:
         """It is there, at zero until something happens."""

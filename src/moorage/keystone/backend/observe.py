@@ -196,11 +196,12 @@ async def _target(world: World, backend: KeystoneIdentityBackend, materials: Mat
         return Directory("Unknown", "ProbeNotPossible", found.message)
     ca = materials.secrets.get(ldap.tls.ca_bundle_secret_ref.name) if ldap.tls else None
     target = target_of(ldap, backend.spec.extra_options or {}, found, (ca or {}).get("ca.crt"))
-    return replace(await _addressed(world, target), asked=(backend.metadata.annotations or {}).get(PROBE_AT, ""))
+    addresses, asked = await _addresses(world, target), (backend.metadata.annotations or {}).get(PROBE_AT, "")
+    return replace(target, addresses=addresses, asked=asked) if addresses or asked else target
 
 
-async def _addressed(world: World, target: Target) -> Target:
-    """The target with the addresses that Service names have in one-machine mode."""
+async def _addresses(world: World, target: Target) -> tuple[tuple[str, str], ...]:
+    """What Service names mean in one-machine mode."""
     hosts = dict.fromkeys(urlsplit(url).hostname or "" for url in target.urls)
     pairs = [(host, await world.http.address(host)) for host in hosts]
-    return replace(target, addresses=tuple((host, address) for host, address in pairs if address))
+    return tuple((host, address) for host, address in pairs if address)
