@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.cli.typist import typed
 from tests.real.embedded import Embedded, embedded
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -19,10 +19,7 @@ def moorage(tmp_path: Path) -> Run:
     """Runs `moorage ARGS` in an empty folder; `given` is its standard input."""
 
     def run(*args: object, given: str = "") -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "moorage.cli", *map(str, args)]
-        return subprocess.run(
-            command, input=given, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False
-        )
+        return typed(args, tmp_path, given=given)
 
     return run
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
+from tests.cli.typist import typed
 from tests.fakes.idp.keys import SigningKey
 from tests.fakes.pocketid import API_KEY, Fake
 from tests.real.process import poll
@@ -135,12 +136,9 @@ class Site:
 
     def moorage(self, *words: object, given: str = "") -> subprocess.CompletedProcess[str]:
         """Type a command; what it prints is kept, to be searched for secrets."""
-        command = [sys.executable, "-m", "moorage.cli", *map(str, words)]
         env = os.environ | {"KUBECONFIG": str(self.kubeconfig)}
-        done = subprocess.run(
-            command, input=given, capture_output=True, text=True, cwd=self.folder, env=env, timeout=300, check=False
-        )
-        self.printed += [" ".join(command), done.stdout, done.stderr]
+        done = typed(words, self.folder, given=given, env=env)
+        self.printed += [" ".join(done.args), done.stdout, done.stderr]
         return done
 
     @property
