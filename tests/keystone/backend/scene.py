@@ -16,8 +16,8 @@ from typing import Any
 
 from tests.crashpoints import Fence, cached_world
 from tests.keystone.stub_keystone import StubKeystone, StubResolver
+from tests.real.furnished import furnished
 
-from moorage.apiserver.server import Server
 from moorage.core.meta import JsonObject, Key
 from moorage.keystone.backend import KIND, ROOM
 from moorage.keystone.backend.documents import source_of
@@ -26,7 +26,6 @@ from moorage.keystone.backend.observe_mount import VOLUMES, decoded
 from moorage.keystone.backend.render import Projected, project, secret_names
 from moorage.keystone.service.types import KIND as KEYSTONE
 from moorage.kube.client import Client
-from moorage.kube.config import load_kubeconfig
 from moorage.kube.errors import AlreadyExists, NotFound
 from moorage.kube.resources import CRDS, DEPLOYMENTS, NAMESPACES, SECRETS
 from moorage.render.bundle import Bundle
@@ -188,28 +187,20 @@ def conditions(obj: JsonObject | None) -> dict[str, str]:
 @contextlib.asynccontextmanager
 async def scene(folder: Path) -> AsyncIterator[Scene]:
     """A fresh scene: namespace, Secrets, a Keystone whose API is up, its Deployment without any domain."""
-    server = Server(folder / "data")
-    await server.start()
-    try:
-        server.kubeconfig(folder / "kubeconfig")
-        async with Client(load_kubeconfig(folder / "kubeconfig")) as client, StubKeystone() as stub:
-            made = Scene(client, stub)
-            await _furnish(made)
-            yield made
-    finally:
-        await server.stop()
+    async with furnished(folder, _furnish) as client, StubKeystone() as stub:
+        for role in ("member", "reader"):
+            stub.federated.role(role)
+        yield Scene(client, stub)
 
 
-async def _furnish(made: Scene) -> None:
-    client = made.client
+async def _furnish(client: Client) -> None:
+    made = Scene(client, StubKeystone())
     for kind in (KEYSTONE, KIND):
         await client.create(CRDS, kind.crd())
     await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     await made.secret("keystone-admin", password="admin-password")
     await made.secret("corp-ldap-bind", username="cn=svc,dc=corp", password="bind-password")
     await made.secret("client", clientSecret="client-secret")
-    for role in ("member", "reader"):
-        made.stub.federated.role(role)
     await _until_served(client)
     meta = {"name": "keystone", "namespace": NAMESPACE}
     await client.create(

@@ -18,15 +18,14 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 from tests.crashpoints import Fence, cached_world, passes
 from tests.keystone.service import given
+from tests.real.furnished import furnished
 
-from moorage.apiserver.server import Server
 from moorage.core.meta import JsonObject, Key, ResourceType
 from moorage.keystone.backend.types import KIND as BACKEND
 from moorage.keystone.service.room import room
 from moorage.keystone.service.seen import DEPLOYMENT, JOB, OWNED, SECRET, SERVICE
 from moorage.keystone.service.types import KIND
 from moorage.kube.client import Client
-from moorage.kube.config import load_kubeconfig
 from moorage.kube.errors import NotFound
 from moorage.kube.resources import CRDS, NAMESPACES
 from moorage.net.sessions import Sessions
@@ -230,16 +229,14 @@ async def until(world: World, rt: ResourceType, holds: Any) -> None:
 @contextlib.asynccontextmanager
 async def served(folder: Path) -> AsyncIterator[Client]:
     """A served API with our CRDs, and a client of its administrator."""
-    server = Server(folder / "data")
-    await server.start()
-    try:
-        server.kubeconfig(folder / "kubeconfig")
-        async with Client(load_kubeconfig(folder / "kubeconfig")) as client:
-            for kind in (KIND, BACKEND):
-                await client.create(CRDS, kind.crd())
-            yield client
-    finally:
-        await server.stop()
+    async with furnished(folder, _furnish) as client:
+        yield client
+
+
+async def _furnish(client: Client) -> None:
+    for kind in (KIND, BACKEND):
+        await client.create(CRDS, kind.crd())
+        await established(client, kind)
 
 
 @contextlib.asynccontextmanager

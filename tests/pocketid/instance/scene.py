@@ -21,12 +21,11 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from tests.crashpoints import Fence, cached_world, passes
 from tests.fakes.pocketid import Fake, serving
 from tests.keystone.service.machine import established, until
+from tests.real.furnished import furnished
 
-from moorage.apiserver.server import Server
 from moorage.core.meta import JsonObject, Key, ResourceType
 from moorage.core.outcome import Outcome
 from moorage.kube.client import Client
-from moorage.kube.config import load_kubeconfig
 from moorage.kube.errors import AlreadyExists, NotFound
 from moorage.kube.resources import CRDS, DEPLOYMENTS, NAMESPACES, PVCS, SECRETS, SERVICES, STATEFUL_SETS
 from moorage.node.network.addresses import SERVICES as BLOCKS
@@ -270,13 +269,10 @@ async def scene(
 @contextlib.asynccontextmanager
 async def embedded(folder: Path) -> AsyncIterator[Client]:
     """An embedded API server with our CRD."""
-    server = Server(folder / "data")
-    await server.start()
-    try:
-        server.kubeconfig(folder / "kubeconfig")
-        async with Client(load_kubeconfig(folder / "kubeconfig")) as client:
-            await client.create(CRDS, KIND.crd())
-            await established(client, KIND)
-            yield client
-    finally:
-        await server.stop()
+    async with furnished(folder, _furnish) as client:
+        yield client
+
+
+async def _furnish(client: Client) -> None:
+    await client.create(CRDS, KIND.crd())
+    await established(client, KIND)

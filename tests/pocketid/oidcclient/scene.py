@@ -7,15 +7,12 @@ see the client's controller alone.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import base64
 import contextlib
-import shutil
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import aiohttp
@@ -23,12 +20,11 @@ from tests.crashpoints import cached_world, passes
 from tests.fakes.pocketid import Fake, serving
 from tests.fakes.pocketid.model import Api, Group, Permission
 from tests.fakes.pocketid.probes import machine_token
+from tests.real.furnished import furnished
 
-from moorage.apiserver.server import Server
 from moorage.core.meta import JsonObject, Key
 from moorage.core.outcome import Outcome
 from moorage.kube.client import Client
-from moorage.kube.config import load_kubeconfig
 from moorage.kube.errors import AlreadyExists, NotFound
 from moorage.kube.resources import CRDS, NAMESPACES, SECRETS
 from moorage.pocketid.api.types import KIND as API
@@ -232,46 +228,22 @@ def resource(kind: Any, name: str, spec: JsonObject) -> JsonObject:
 @contextlib.asynccontextmanager
 async def scene(folder: Path, fake: Fake | None = None) -> AsyncIterator[Scene]:
     """A fresh scene whose instance is Ready."""
-    shutil.copytree(await _furnished(), folder / "data")
     found = fake or Fake()
-    async with _api_server(folder) as client, serving(found) as url:
+    async with furnished(folder, _furnish) as client, serving(found) as url:
         made = Scene(client, found, url)
         await made.secret("pocketid-key", token=found.api_key)
-        await _until_served(client)
         await made.instance()
         await made.attach()
         found.journal.clear()
         yield made
 
 
-@contextlib.asynccontextmanager
-async def _api_server(folder: Path) -> AsyncIterator[Client]:
-    server = Server(folder / "data")
-    await server.start()
-    try:
-        server.kubeconfig(folder / "kubeconfig")
-        async with Client(load_kubeconfig(folder / "kubeconfig")) as client:
-            yield client
-    finally:
-        await server.stop()
-
-
-_KEPT: list[Path] = []
-"""The data of an API server with kinds and namespace, made once a process: judging a CRD costs more than a pass does."""
-
-
-async def _furnished() -> Path:
-    if not _KEPT:
-        kept = Path(mkdtemp(prefix="pocketid-scene-"))
-        atexit.register(shutil.rmtree, kept, ignore_errors=True)
-        async with _api_server(kept) as client:
-            for kind in KINDS:
-                await client.create(CRDS, kind.crd())
-            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-            await client.create(NAMESPACES, body)
-            await _until_served(client)
-        _KEPT.append(kept)
-    return _KEPT[0] / "data"
+async def _furnish(client: Client) -> None:
+    for kind in KINDS:
+        await client.create(CRDS, kind.crd())
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    await client.create(NAMESPACES, body)
+    await _until_served(client)
 
 
 async def _until_served(client: Client) -> None:

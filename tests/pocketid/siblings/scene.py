@@ -15,12 +15,11 @@ from typing import Any
 
 from tests.crashpoints import cached_world, passes
 from tests.fakes.pocketid import API_KEY, Fake, serving
+from tests.real.furnished import furnished
 
-from moorage.apiserver.server import Server
 from moorage.core.meta import JsonObject, Key
 from moorage.core.outcome import Outcome
 from moorage.kube.client import Client
-from moorage.kube.config import load_kubeconfig
 from moorage.kube.errors import AlreadyExists, NotFound
 from moorage.kube.resources import CRDS, NAMESPACES, SECRETS
 from moorage.pocketid import KINDS
@@ -138,27 +137,21 @@ def message(obj: JsonObject | None) -> str:
 @contextlib.asynccontextmanager
 async def scene(folder: Path, room: Room[Any, Any]) -> AsyncIterator[Scene]:
     """A fresh scene: namespace, CRDs, the API key, an instance that is Ready."""
-    server, fake = Server(folder / "data"), Fake()
-    await server.start()
-    try:
-        server.kubeconfig(folder / "kubeconfig")
-        async with Client(load_kubeconfig(folder / "kubeconfig")) as client, serving(fake) as url:
-            made = Scene(client, fake, room, url)
-            await _furnish(made)
-            yield made
-    finally:
-        await server.stop()
+    fake = Fake()
+    async with furnished(folder, _furnish) as client, serving(fake) as url:
+        made = Scene(client, fake, room, url)
+        await made.secret("api-key", token=API_KEY)
+        await made.instance()
+        yield made
 
 
-async def _furnish(made: Scene) -> None:
+async def _furnish(client: Client) -> None:
     for kind in KINDS:
-        await made.client.create(CRDS, kind.crd())
-    await made.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    await made.secret("api-key", token=API_KEY)
+        await client.create(CRDS, kind.crd())
+    await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     async with asyncio.timeout(30):
         for kind in KINDS:
-            await _served(made.client, kind)
-    await made.instance()
+            await _served(client, kind)
 
 
 async def _served(client: Client, kind: Kind[Any]) -> None:
