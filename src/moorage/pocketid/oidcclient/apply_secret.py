@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from moorage.core.meta import JsonObject, Key
 from moorage.kube.errors import AlreadyExists
@@ -28,6 +28,8 @@ from .secrets import Delete, Discard, Made, Mint, Push, Trigger
 from .seen import Absent, Seen
 from .types import GROUP_FINALIZER, KIND, REFRESH
 
+WRITING: Final[set[Key]] = set()
+"""Credentials Secrets that passes are writing: a pass knows what it writes and is not woken by it, whether event or answer comes first."""
 SecretPlan: TypeAlias = ChangeSecrets | WriteSecret | DeleteSecret | MarkInstance | RemoveAnnotation | HoldForGroups
 
 
@@ -112,14 +114,21 @@ async def _gone(remote: PocketID, id: str, secret: str) -> None:
 async def _write(world: World, seen: Seen, manifest: JsonObject) -> Seen:
     """Created or replaced, guarded by the resourceVersion that the manifest has; a Secret that appeared meanwhile is looked at anew."""
     key = Key(seen.key.namespace, manifest["metadata"]["name"])
-    if seen.kept.live is None:
-        try:
+    WRITING.add(key)
+    try:
+        if seen.kept.live is None:
             answer = await world.create(SECRETS, manifest)
-        except AlreadyExists:
-            await world.refresh(SECRETS, key)
-            raise
-    else:
-        answer = await world.replace(SECRETS, manifest)
+        else:
+            answer = await world.replace(SECRETS, manifest)
+    except AlreadyExists:
+        await world.refresh(SECRETS, key)
+        raise
+    finally:
+        WRITING.discard(key)
+    if (world.cache.get(SECRETS, key) or answer)["metadata"]["resourceVersion"] != answer["metadata"][
+        "resourceVersion"
+    ]:
+        world.wake(KIND.resource, seen.key)  # somebody else wrote it meanwhile
     before = seen.secrets
     made = before.fresh if before is not None else None
     seen = seen.after(kept=replace(seen.kept, live=answer))

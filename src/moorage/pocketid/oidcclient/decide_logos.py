@@ -16,12 +16,13 @@ from .seen import Seen
 from .types_access import Logo
 
 SIDES: Final[tuple[Side, ...]] = ("light", "dark")
+_LOGO: Final = Logo()
 _PLACE: Final = "{{name}}"
 
 
 def resolved(seen: Seen, side: Side) -> str:
     """The URL of a side: deprecated field as it is, own template, the operator's template; "" when there is none."""
-    spec, logo = seen.client.spec, seen.client.spec.logo or Logo()
+    spec, logo = seen.client.spec, seen.client.spec.logo or _LOGO
     as_is, own, default = {
         "light": (spec.logo_url, logo.logo_url, seen.settings.light_logo),
         "dark": (spec.dark_logo_url, logo.dark_logo_url, seen.settings.dark_logo),

@@ -85,7 +85,11 @@ async def _named(seen: Seen, remote: PocketID, lists: Lists, *, lost: bool) -> L
     """The one client of exactly that name; those of metadata documents are not meant."""
     listed = await lists.clients.get(remote.list_oidc_clients, seen.now, YOUNG)
     wanted = nfc(seen.shown_name)
-    found = [item for item in listed.values() if nfc(item.name) == wanted and item.client_type != CIMD]
+    found = [
+        item
+        for item in listed.values()
+        if (item.name == wanted or (not item.name.isascii() and nfc(item.name) == wanted)) and item.client_type != CIMD
+    ]
     free = [item for item in found if seen.claimed(item.id) is None]
     match free or found:
         case []:

@@ -19,6 +19,7 @@ from moorage.runtime.room import Caches, Index, Report, Room, Watch, by_index, o
 
 from . import metrics
 from .apply import apply
+from .apply_secret import WRITING
 from .decide import decide
 from .observe import observe
 from .observe_references import BY_LISTED
@@ -117,8 +118,9 @@ def _claims(obj: JsonObject) -> object:
 
 
 def _secret_changed(old: JsonObject | None, new: JsonObject | None) -> bool:
-    """Of our own Secrets only; what they say of themselves matters as much as what they hold."""
-    return controller_of(new or old or {"metadata": {}}) is not None
+    """Of our own Secrets only, unless this pass writes it; what they say of themselves matters as much as what they hold."""
+    secret = new or old or {"metadata": {}}
+    return controller_of(secret) is not None and key_of(secret) not in WRITING
 
 
 def _reported(seen: Seen, outcome: Outcome) -> Report:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from moorage.core.secret import SecretText
@@ -76,7 +77,7 @@ def stores(client: PocketIDOIDCClient) -> bool:
     return client.spec.is_confidential and wanted.enabled and wanted.store_client_secret
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Secrets:
     """The snapshot.
 
@@ -101,7 +102,7 @@ class Secrets:
     rotation: Verdict = field(default_factory=lambda: NotDue(None))
     discarded: int = 0
 
-    @property
+    @cached_property
     def fresh(self) -> Made | None:
         """What was made, if the server still holds it and it is of the kind that this mode makes."""
         made = self.made
@@ -109,21 +110,21 @@ class Secrets:
             return None
         return made if any(item.id == made.id and alive(item, self.server_now) for item in self.held) else None
 
-    @property
+    @cached_property
     def valid(self) -> SecretText | None:
         """The value that must authenticate: the declared one, the fresh one, the stored one."""
         if self.mode is Mode.DECLARED and self.declared is not None:
             return self.declared
         return self.fresh.value if self.fresh else self.stored
 
-    @property
+    @cached_property
     def presented(self) -> SecretText | None:
         """What the credentials Secret is to hold under its key; None leaves the key out (spec 1.6.1)."""
         if self.mode in (Mode.NONE, Mode.OFF) or (self.mode is Mode.DECLARED and not self.stores):
             return None
         return self.valid or None
 
-    @property
+    @cached_property
     def current(self) -> ClientSecret | None:
         """The secret on the server that holds the valid value; None when that cannot be told."""
         if self.fresh is not None and self.fresh.value == self.valid:

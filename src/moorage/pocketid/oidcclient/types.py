@@ -122,6 +122,9 @@ _SECRET_RULES: Final = (
 )
 
 
+_CREDENTIALS: Final = CredentialsSecret()
+
+
 class Spec(Model):
     """One OIDC client."""
 
@@ -220,7 +223,7 @@ class Spec(Model):
     @property
     def credentials(self) -> CredentialsSecret:
         """The Secret that is wanted, the defaults when the block is absent."""
-        return self.secret or CredentialsSecret()
+        return self.secret or _CREDENTIALS
 
     @property
     def is_document(self) -> bool:

@@ -5,7 +5,7 @@ Enters: nothing. Leaves: models that `types.py` puts into the kind. Source: spec
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from moorage.pocketid.references import DATA_KEY, SUBDOMAIN, reads, within
 from moorage.schema.model import Model, field
@@ -43,6 +43,9 @@ class SecretKeys(Model):
     )
 
 
+_KEYS: Final = SecretKeys()
+
+
 class CredentialsSecret(Model):
     """The Secret with the client's credentials and the instance's endpoints."""
 
@@ -70,7 +73,7 @@ class CredentialsSecret(Model):
     @property
     def key_names(self) -> SecretKeys:
         """The names of the keys, the defaults when none is given."""
-        return self.keys or SecretKeys()
+        return self.keys or _KEYS
 
 
 class RotationWindow(Model):
