@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
+
+from moorage.cli import COMMANDS, build
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "keystone-ldap"
 HEAVY = (
@@ -61,3 +64,17 @@ def test_help_loads_no_declaration() -> None:
     """`moorage --help` tells what commands there are; it needs no kind and no pydantic."""
     loaded = _loaded("--help")
     assert not loaded.intersection((*HEAVY, "pydantic", "yaml", "moorage.schema", "moorage.keystone"))
+
+
+def test_the_list_of_commands_says_what_the_commands_say_of_themselves() -> None:
+    """It is written down beside their names, because reading them all takes longer than a person wants to wait for it."""
+    tree = typer.main.get_command(build())
+    assert isinstance(tree, typer.core.TyperGroup)
+    said = {name: (command.help or "").split("\n\n")[0].replace("\n", " ") for name, command in tree.commands.items()}
+    assert said == {name: says for name, (_, says) in COMMANDS.items()}
+
+
+def test_a_call_that_names_no_command_reads_none() -> None:
+    """The list needs their names only; a flag before a command is no command."""
+    assert not {name for name in _loaded("--help") if name.startswith("moorage.cli.")}
+    assert "moorage.cli.version" in _loaded("--debug", "version")

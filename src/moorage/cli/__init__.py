@@ -16,26 +16,64 @@ from typing import Any
 import typer
 
 COMMANDS = {
-    "up": "up",
-    "run": "run",
-    "status": "status",
-    "tree": "tree",
-    "wait": "wait",
-    "lint": "lint",
-    "mapping": "mapping",
-    "render": "render",
-    "diff": "diff",
-    "explain": "explain",
-    "crds": "crds",
-    "pocketid": "pocketid",
-    "support-bundle": "support_bundle",
-    "version": "version",
+    "up": (
+        "up",
+        "Start one-machine mode: API server, all controllers, and a node that runs pods as processes of this machine.",
+    ),
+    "run": ("run", "Run the operator for all kinds against a Kubernetes cluster, inside it or outside."),
+    "status": ("status", "Say of each resource whether it is ready or, in one sentence, why not."),
+    "tree": (
+        "tree",
+        "Show a resource with its conditions, everything it owns, and the last events; of a PocketIDInstance what is bound to it.",
+    ),
+    "wait": ("wait", "Wait until a condition is True, and say meanwhile what is awaited."),
+    "lint": (
+        "lint",
+        "Check manifests as the API server would: schema, defaults, CEL, admission rules, siblings. Needs no server.",
+    ),
+    "mapping": ("mapping", "Try mapping rules without a server."),
+    "render": ("render", "Write what the controllers would project from these files. Needs no server."),
+    "diff": (
+        "diff",
+        "Show what applying these files would change on the server, and in the files that Moorage projects from them.",
+    ),
+    "explain": (
+        "explain",
+        "Explain a kind or a field: type, default, bounds, meaning, the rules that name it, an example.",
+    ),
+    "crds": ("crds", "Print the CRDs, RBAC and webhook configurations that belong to this version."),
+    "pocketid": ("pocketid", "Look into a Pocket-ID: export it as manifests, find what no resource owns."),
+    "support-bundle": (
+        "support_bundle",
+        "Collect versions, statuses, events and redacted logs in one archive. No Secret is read and no secret is in it.",
+    ),
+    "version": ("version", "Print the version of moorage and of the Python it runs on."),
 }
-"""Command name -> module of this package; each module holds one function, `command`, or a group of that name."""
+"""Command name -> module of this package, and what the list of commands says of it: the first paragraph of its docstring. Each module holds
+one function, `command`, or a group of that name."""
 
 
 def build(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """The command tree, whole or with these commands only."""
+    app = _root()
+    for name in names:
+        command = import_module(f"{__name__}.{COMMANDS[name][0]}").command
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name)(command)
+    return app
+
+
+def listing() -> typer.Typer:
+    """The commands by name, for a call that names none of them: what they do is not read."""
+    app = _root()
+    for name, (_, says) in COMMANDS.items():
+        app.command(name, help=says)(lambda: None)
+    return app
+
+
+def _root() -> typer.Typer:
     app = typer.Typer(
         name="moorage",
         help="Attach identity backends to OpenStack Keystone and keep them attached.",
@@ -46,12 +84,6 @@ def build(names: Iterable[str] = COMMANDS) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_options)
-    for name in names:
-        command = import_module(f"{__name__}.{COMMANDS[name]}").command
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name)
-        else:
-            app.command(name)(command)
     return app
 
 
@@ -77,7 +109,7 @@ def main() -> None:
         "PYDANTIC_DISABLE_PLUGINS", "__all__"
     )  # looking for some reads what every package says of itself
     try:
-        sys.exit(build(_named(sys.argv[1:2]))(standalone_mode=False, prog_name="moorage"))
+        sys.exit(_called(sys.argv[1:])(standalone_mode=False, prog_name="moorage"))
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
@@ -91,9 +123,10 @@ def main() -> None:
         gc.freeze()  # the process ends and its memory with it: no last look for cycles, which takes as long as reading pydantic
 
 
-def _named(first: list[str]) -> Iterable[str]:
-    """The command of a call that starts with its name; all of them otherwise. Reading one is quicker than reading twelve."""
-    return first if first and first[0] in COMMANDS else COMMANDS
+def _called(arguments: list[str]) -> typer.Typer:
+    """The one command that a call names, or the list of them: reading one is quicker than reading fourteen."""
+    named = next((word for word in arguments if not word.startswith("-")), "")
+    return build([named]) if named in COMMANDS else listing()
 
 
 def _explain(error: Exception) -> int:
