@@ -334,6 +334,19 @@ def test_a_sidecar_that_does_not_answer_saml_never_asks_keystone_about_it(stand:
         assert direct(protected(ACME, "openid")[1], {"Host": "x", "Accept": "text/html"}, address=address)[0] == 302
 
 
+@pytest.mark.case("C19")
+def test_a_sidecar_whose_keystone_was_away_asks_it_again_at_once(stand: Stand, tmp_path: Path) -> None:
+    """As at the start of a pod, or where more wait than its queue holds: one connection that fails closes nothing."""
+    address = "127.0.55.52"
+    files = {f"{CONFIG}/{name}": content for name, content in placed(stand.found.files, stand.found.mounts).items()}
+    (tmp_path / "run").mkdir()
+    socket = tmp_path / "run" / "keystone.sock"
+    with sidecar(tmp_path, files, socket, address=address):
+        assert direct("/v3", {"Host": "x"}, address=address)[0] == 503
+        with echo(socket):
+            assert direct("/v3", {"Host": "x"}, address=address)[0] == 200
+
+
 async def test_logins_and_tokens_leave_no_complaint_in_the_log(stand: Stand) -> None:
     """What a pager reads there is news: a line for each request would hide it."""
     before = len(stand.log.read_bytes())

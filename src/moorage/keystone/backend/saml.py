@@ -89,7 +89,8 @@ def _check_metadata(source: SamlIdpMetadata, entity_id: str) -> Iterator[Finding
         yield invalid(path, _given(source), "exactly one of inline, secretRef, or url must be set")
     if source.url and not source.url.startswith("https://"):
         yield invalid(f"{path}.url", source.url, "must use https://: the document carries the signing certificate")
-    yield from check_url(f"{path}.url", source.url)
+    else:
+        yield from check_url(f"{path}.url", source.url)
     yield from check_fetched(f"{path}.url", source.url)
     yield from fixed_keys(f"{path}.secretRef", source.secret_ref, "idp-metadata.xml")
     yield from fixed_keys(f"{path}.caBundleSecretRef", source.ca_bundle_secret_ref, "ca.crt")
@@ -223,10 +224,7 @@ def _module(key: str, endpoints: str) -> apache.Lines:
 def _either(backend: KeystoneIdentityBackend, saml: Saml, path: str) -> apache.Lines:
     """A protected path: answered here, or handed on to the one sidecar that knows the sessions."""
     there = f"http://{backend.spec.keystone_ref.name}-saml.{backend.metadata.namespace}.svc.cluster.local:5050{path}"
-    handed = (
-        apache.directive("Require", "all", "granted"),
-        apache.directive("ProxyPass", there, "disablereuse=on", "retry=0"),
-    )
+    handed = (apache.directive("Require", "all", "granted"), apache.directive("ProxyPass", there, "disablereuse=on"))
     return (
         *apache.section("IfDefine", HERE, apache.section("Location", path, _protected(saml))),
         *apache.section("IfDefine", f"!{HERE}", apache.section("Location", path, handed)),

@@ -168,8 +168,7 @@ def _hop() -> apache.Lines:
     return (
         apache.directive("ProxyPreserveHost", "On"),
         apache.directive("ProxyAddHeaders", "Off"),
-        # One connection that fails, and httpd would refuse everybody for a minute (retry=60).
-        apache.directive("ProxyPass", "/", f"unix:{SOCKET}|{_UPSTREAM}", "disablereuse=on", "retry=0"),
+        apache.directive("ProxyPass", "/", f"unix:{SOCKET}|{_UPSTREAM}", "disablereuse=on"),
         apache.directive("ProxyPassReverse", "/", _UPSTREAM),
     )
 
