@@ -93,8 +93,13 @@ except OSError as error:
 _ASKS: Final = (
     _CONNECTS
     + """\
-link.sendall(b"GET /v3 HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n")
-raise SystemExit(b" 200 " not in link.makefile("rb").readline())
+try:
+    link.sendall(b"GET /v3 HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n")
+    said = link.makefile("rb").readline().decode(errors="replace").strip()
+except OSError as error:
+    raise SystemExit(f"no answer to GET /v3: {error.strerror or error}")
+if " 200 " not in said:
+    raise SystemExit(f"GET /v3: {said or 'the connection was closed'}")
 """
 )
 
