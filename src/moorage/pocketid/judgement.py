@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 from moorage.core.meta import JsonObject
-from moorage.schema.fielderror import FieldError, duplicate
+from moorage.pocketid.references import Claim
+from moorage.schema.fielderror import FieldError, duplicate, invalid
 from moorage.schema.kind import Kind, R
 from moorage.schema.review import Review, Verdict, verdict
 from moorage.schema.structural import check
@@ -22,6 +23,10 @@ Finding: TypeAlias = FieldError | str
 """A FieldError refuses the object; a str is a warning beside its admission."""
 Check = Callable[[R, Review], Iterable[Finding]]
 
+RESERVED_CLAIMS: Final = frozenset({
+    "given_name", "family_name", "name", "email", "email_verified", "preferred_username", "display_name", "picture", "groups", "sub",
+    "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "nbf", "jti", "type",
+})  # fmt: skip
 _POSITION: Final = re.compile(r"\[\d+\]")
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -64,6 +69,19 @@ def _identity(error: FieldError) -> tuple[str, str, str]:
 def has_control(value: str | None) -> bool:
     """Whether a value holds a character that no line of text has."""
     return value is not None and _CONTROL.search(value) is not None
+
+
+def one_line(path: str, value: str | None) -> Iterator[FieldError]:
+    """A complaint about a name that people would not see as it is."""
+    if has_control(value):
+        yield invalid(path, value, "must not contain control characters or line breaks; take them out")
+
+
+def claims(declared: Iterable[Claim] | None) -> Iterator[str]:
+    """A warning at each claim that Pocket-ID sets by itself; the server's word, so the pass would fail (decisions, Admission 4)."""
+    for index, item in enumerate(declared or ()):
+        if item.key in RESERVED_CLAIMS:
+            yield f"spec.customClaims[{index}].key: Pocket-ID sets claim {item.key} by itself: the server will refuse it; take it out, or rename it"
 
 
 def limit(path: str, value: str | None, most: int) -> Iterator[str]:

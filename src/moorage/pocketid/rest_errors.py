@@ -132,6 +132,15 @@ _BY_REASON: Final[Mapping[str, type[PocketIDError]]] = {
 _BY_STATUS: Final[Mapping[int, type[PocketIDError]]] = {
     401: Unauthorized, 403: Forbidden, 408: ServerFailed, 409: AlreadyExists, 429: RateLimited,
 }  # fmt: skip
+_REMEDIES: Final[Mapping[str, str]] = {
+    "validation_failed": "correct in the resource what is sent as these fields",
+    "reserved_claim": "Pocket-ID sets that claim by itself: take it out of customClaims, or rename it",
+    "duplicate_claim": "keep one of the claims of that name",
+    "already_in_use": "something else in Pocket-ID has it: choose another one, or remove it there",
+    "user_disabled": "enable the owner of the API key in Pocket-ID, or use another key",
+    "not_signed_in": "put a valid API key of an administrator into the Secret that the instance names",
+}
+"""What a person does about a refusal whose own words do not tell."""
 _LOGO_FIELDS: Final = frozenset({"logoUrl", "darkLogoUrl"})
 
 
@@ -181,7 +190,8 @@ def _sentence(status: int, reason: str, fields: tuple[FieldFault, ...], said: st
     if status == 404 and not reason:
         return f"{head} without its error envelope: no such route, or no Pocket-ID behind this address"
     named = ", ".join(map(str, fields[:8]))
-    return ": ".join(filter(None, (head, named or said)))
+    sentence = ": ".join(filter(None, (head, named or said)))
+    return "; ".join(filter(None, (sentence, _REMEDIES.get(reason, ""))))
 
 
 def _fields(details: Any) -> tuple[FieldFault, ...]:

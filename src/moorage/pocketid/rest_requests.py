@@ -208,7 +208,8 @@ class Caller:
     def _headers(self, call: Call) -> tuple[tuple[str, str], ...]:
         if not _sendable(self._server.api_key.reveal()):
             raise Nonsense(
-                "API key of the Pocket-ID", "it is empty or holds characters that no header carries, such as a line end"
+                "API key of the Pocket-ID",
+                "it is empty or holds characters that no header carries, such as a line end; put the key alone into the Secret that the instance names",
             )
         if call.session is not None:
             return (("Authorization", f"Bearer {call.session.reveal()}"),)

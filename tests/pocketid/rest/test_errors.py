@@ -77,7 +77,8 @@ def test_fields_and_codes_are_told_and_nothing_else_of_them() -> None:
     assert error.fields == (FieldFault("callbackURLs[0]", "callback_url_pattern"), FieldFault("?", "?"))
     assert (
         str(error)
-        == f"{REQUEST}: Pocket-ID answered 400 validation_failed: callbackURLs[0] (callback_url_pattern), ? (?)"
+        == f"{REQUEST}: Pocket-ID answered 400 validation_failed: callbackURLs[0] (callback_url_pattern), ? (?);"
+        " correct in the resource what is sent as these fields"
     )
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from moorage.core.meta import JsonObject
 from moorage.pocketid.api.types import KIND, PocketIDAPI
-from moorage.pocketid.judgement import Check, Finding, completed, has_control, judge, limit
+from moorage.pocketid.judgement import Check, Finding, completed, has_control, judge, limit, one_line
 from moorage.pocketid.selection import same_instance, selector_faults
 from moorage.schema.fielderror import duplicate, invalid
 from moorage.schema.review import Admission, Review, Verdict
@@ -52,7 +52,9 @@ def audience(api: PocketIDAPI, _review: Review) -> Iterator[Finding]:
 def server_limits(api: PocketIDAPI, _review: Review) -> Iterator[Finding]:
     """What only the server refuses is told at once and fails in the pass (decisions, Admission 4)."""
     yield from limits(api)
+    yield from one_line("spec.name", api.spec.name)
     for index, item in enumerate(api.spec.permissions or ()):
+        yield from one_line(f"spec.permissions[{index}].name", item.name)
         if item.cimd_access and not api.spec.cimd_access:
             yield f"spec.permissions[{index}].cimdAccess: has no effect while spec.cimdAccess is not true"
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from moorage.core import cron, names
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject
-from moorage.pocketid.judgement import Check, Finding, completed, has_control, judge, limit, twice
+from moorage.pocketid.judgement import Check, Finding, completed, has_control, judge, limit, one_line, twice
 from moorage.pocketid.oidcclient.types import KIND, SECRET_SUFFIX, PocketIDOIDCClient
 from moorage.pocketid.oidcclient.types_secret import SecretKeys
 from moorage.pocketid.references import MANAGED_BY, OPERATOR
@@ -29,6 +29,8 @@ NAME_LIMIT: Final = 50
 _KEY_LIMIT: Final = 253
 _BLANK: Final = re.compile(r"\s")
 _SCRIPT: Final = re.compile(r"(?i)^(javascript|data|vbscript):")
+_ANYWHERE: Final = re.compile(r"\*+|[a-zA-Z*]+://[*.:]+(/.*)?")
+"""A pattern that fixes no host."""
 _ORDINARY_ID: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -48,6 +50,8 @@ def addresses(client: PocketIDOIDCClient, _review: Review) -> Iterator[Finding]:
     for field, urls in (("callbackUrls", spec.callback_urls), ("logoutCallbackUrls", spec.logout_callback_urls)):
         for index, url in enumerate(urls or ()):
             yield from _callback(f"spec.{field}[{index}]", url)
+            if _ANYWHERE.fullmatch(url):
+                yield f"spec.{field}[{index}]: {url!r} admits every address, an attacker's too; name the application's own host"
     judged_by_server = {
         "launchUrl": spec.launch_url,
         "backchannelLogoutUrl": spec.backchannel_logout_url,
@@ -96,8 +100,9 @@ def server_limits(client: PocketIDOIDCClient, _review: Review) -> Iterator[Findi
     if not spec.is_document:
         path = "metadata.name" if spec.name is None else "spec.name"
         yield from limit(path, spec.name or client.metadata.name, NAME_LIMIT)
+        yield from one_line("spec.name", spec.name)
         if spec.client_id and not _ORDINARY_ID.fullmatch(spec.client_id):
-            yield "spec.clientID: Pocket-ID admits letters, digits, `.`, `_` and `-` only: the server will refuse it"
+            yield "spec.clientID: Pocket-ID admits letters, digits, `.`, `_` and `-` only: the server will refuse it; recreate this resource with another one"
 
 
 def keys(client: PocketIDOIDCClient, _review: Review) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from moorage.core import names
 from moorage.core.meta import JsonObject
-from moorage.pocketid.judgement import Check, Finding, completed, judge
+from moorage.pocketid.judgement import Check, Finding, claims, completed, judge, one_line
 from moorage.pocketid.selection import same_instance, selector_faults
 from moorage.pocketid.user.types import DATA_SUFFIX, KIND, PocketIDUser
 from moorage.schema.fielderror import duplicate, invalid
@@ -53,10 +53,20 @@ def doubts(user: PocketIDUser, review: Review) -> Iterator[Finding]:
     """What only the server refuses is told at once (decisions, Admission 4)."""
     email = user.spec.email
     if email is not None and email.value is not None and "@" not in email.value.strip("@"):
-        yield f"spec.email.value: {email.value!r} is no mail address: the server will refuse it"
+        yield f"spec.email.value: {email.value!r} is no mail address: the server will refuse it; write one such as ada@example.org"
+    yield from claims(user.spec.custom_claims)
+    for field, value in (
+        ("username", user.spec.username),
+        ("firstName", user.spec.first_name),
+        ("lastName", user.spec.last_name),
+        ("displayName", user.spec.display_name),
+        ("email", email),
+    ):
+        yield from one_line(f"spec.{field}.value", value.value if value is not None else None)
     for index, key in enumerate(user.spec.api_keys or ()):
+        yield from one_line(f"spec.apiKeys[{index}].name", key.name)
         if key.expires_at is not None and datetime.fromisoformat(key.expires_at) <= review.now:
-            yield f"spec.apiKeys[{index}].expiresAt: {key.expires_at} has passed: the server will refuse it"
+            yield f"spec.apiKeys[{index}].expiresAt: {key.expires_at} has passed: the server will refuse it; set a later time"
 
 
 def selector(user: PocketIDUser, _review: Review) -> Iterator[Finding]:

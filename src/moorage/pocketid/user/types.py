@@ -68,7 +68,7 @@ class Spec(Model):
     rules = (
         Rule(
             "has(self.userID) == has(oldSelf.userID) && (!has(self.userID) || self.userID == oldSelf.userID)",
-            "userID is immutable: it cannot be added, removed or changed",
+            "userID is immutable: it cannot be added, removed or changed; delete and recreate the resource instead",
             field_path=".userID",
         ),
     )

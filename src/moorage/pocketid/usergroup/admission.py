@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from moorage.core.meta import JsonObject
-from moorage.pocketid.judgement import Check, Finding, completed, judge, limit
+from moorage.pocketid.judgement import Check, Finding, claims, completed, judge, limit, one_line
 from moorage.pocketid.selection import same_instance, selector_faults
 from moorage.pocketid.usergroup.types import KIND, PocketIDUserGroup
 from moorage.schema.fielderror import duplicate
@@ -34,6 +34,9 @@ def validate(review: Review) -> Verdict:
 def server_limits(group: PocketIDUserGroup, _review: Review) -> Iterator[Finding]:
     """Names that are derived keep Pocket-ID's bounds, too."""
     yield from limits(group)
+    yield from claims(group.spec.custom_claims)
+    yield from one_line("spec.name", group.spec.name)
+    yield from one_line("spec.friendlyName", group.spec.friendly_name)
 
 
 def limits(group: PocketIDUserGroup) -> Iterator[str]:
