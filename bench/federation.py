@@ -3,7 +3,9 @@
 The sidecar is Apache with both modules on the rendered files. At the protected path the module finds the session and Keystone makes a token of its claims;
 the open path, added here, hands the same claims to the same Keystone without any module. So the ratio is what protection costs people. Both
 sides send the same headers, the session's cookies among them, one connection a request; a session is warm after its first request. The same is told with
-one fixed answer in Keystone's place (`bench/behind.py`): there nothing is measured but httpd. Bearer tokens have no cache to warm: each asks the
+one fixed answer in Keystone's place (`bench/behind.py`): there nothing is measured but httpd. No setting of the OIDC module brings that ratio near the aim:
+of 620 µs of CPU a request (220 at the open path) our header lines are 40 and `Require claim` is 40, a session kept in the cache instead of the cookie
+costs 40 more, and stripped cookies change nothing (measured one by one, November 2026). Bearer tokens have no cache to warm: each asks the
 provider (decisions, Keystone 21), so their rate is told as well.
 """
 
