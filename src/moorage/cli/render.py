@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +29,8 @@ def command(
 ) -> None:
     """Write what the controllers would project from these files. Needs no server.
 
-    Of Pocket-ID nothing is projected before its server was asked; such resources are checked and named.
+    Of Pocket-ID these are the children of instances that are deployed, but for Secrets with random keys; what clients, groups, APIs and users
+    make depends on their server's answers, so they are checked and named.
 
     Children go to OUT/<namespace>/<kind>/<name>.yaml, files of projected ConfigMaps and Secrets to
     OUT/<namespace>/files/<base>/<key> with mode 0600. Exit code 1 when a resource is refused or skipped.
@@ -41,6 +43,8 @@ def command(
     from moorage.cli.systems import ADMISSIONS
     from moorage.core.meta import key_of
     from moorage.keystone.offline import render
+    from moorage.pocketid import offline
+    from moorage.pocketid.settings import settings
     from moorage.runtime.install import to_yaml
     from moorage.runtime.offline import lint
 
@@ -50,27 +54,33 @@ def command(
     for finding in refused:
         typer.echo(f"{finding.kind} {finding.namespace}/{finding.name}: refused: {finding.message}", err=True)
     rendered = render(found.admitted, found.others, fetched)
-    for child in rendered.children:
+    secrets = [obj for obj in found.others if obj["kind"] == "Secret"]
+    deployed = [obj for obj in found.admitted if offline.deployed(obj)]
+    servers = [offline.children(obj, secrets, settings().image, datetime.now(UTC)) for obj in deployed]
+    children = [*rendered.children, *(child for server in servers for child in server.children)]
+    skips = [(s.kind, s.key, s.why) for s in rendered.skipped]
+    skips += [
+        (obj["kind"], key_of(obj), server.why) for obj, server in zip(deployed, servers, strict=True) if server.why
+    ]
+    for child in children:
         meta = child["metadata"]
         _write(out, (meta["namespace"], child["kind"].lower(), f"{meta['name']}.yaml"), to_yaml([child]).encode())
     for (namespace, base, key), data in sorted(rendered.files.items()):
         _write(out, (namespace, "files", base, key), data)
-    for skipped in rendered.skipped:
-        typer.echo(f"{skipped.kind} {skipped.key}: skipped: {skipped.why}", err=True)
+    for kind, at, why in skips:
+        typer.echo(f"{kind} {at}: skipped: {why}", err=True)
     for obj in found.admitted:
-        if obj["kind"] not in keystone.SYSTEM.folders:
+        if obj["kind"] not in keystone.SYSTEM.folders and obj not in deployed:
             typer.echo(
                 f"{obj['kind']} {key_of(obj)}: admitted; what it makes depends on its server's answers", err=True
             )
     if output is Output.json:
-        skips = [
-            {"kind": s.kind, "namespace": s.key.namespace, "name": s.key.name, "why": s.why} for s in rendered.skipped
-        ]
+        left = [{"kind": kind, "namespace": at.namespace, "name": at.name, "why": why} for kind, at, why in skips]
         names = sorted("/".join((namespace, "files", base, key)) for namespace, base, key in rendered.files)
-        print_json({"out": str(out), "children": len(rendered.children), "files": names, "skipped": skips})
+        print_json({"out": str(out), "children": len(children), "files": names, "skipped": left})
     else:
-        typer.echo(f"{out}: {len(rendered.children)} children, {len(rendered.files)} files")
-    raise typer.Exit(1 if refused or rendered.skipped else 0)
+        typer.echo(f"{out}: {len(children)} children, {len(rendered.files)} files")
+    raise typer.Exit(1 if refused or skips else 0)
 
 
 def _write(out: Path, parts: tuple[str, ...], data: bytes) -> None:
