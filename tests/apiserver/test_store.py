@@ -79,6 +79,22 @@ async def test_where_a_sync_is_slow_those_who_wrote_together_are_waited_for(
     assert hub.store.commits == 4
 
 
+async def test_where_a_sync_is_slow_a_late_look_is_none(hub: Hub) -> None:
+    """A process that slept has not read what came meanwhile, so it looks again."""
+    kept = hub.store
+    kept._took.extend([1.0] * 16)
+    kept._quickest, kept._expected = 1.0, 2
+    [first] = await a_turn_apart(hub, 1)
+    assert kept._timer is not None
+    kept._timer.cancel()
+    kept._due -= 9.0
+    kept._look()
+    assert kept._timer is not None
+    second = asyncio.ensure_future(hub.write("things", "second", thing("s"), 0))
+    await asyncio.gather(first, second)
+    assert kept.commits == 1
+
+
 async def test_where_a_sync_is_slow_a_record_waits_for_others_only_so_long(
     hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,7 +93,7 @@ class Store:
         self._queue: queue.SimpleQueue[list[Record] | Callable[[sqlite3.Connection], None] | None] = queue.SimpleQueue()
         self._gathered: list[Record] = []
         self._seen = self._expected = self._handed = 0
-        self._until = 0.0
+        self._until = self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._took: deque[float] = deque(maxlen=16)
         self._quickest = 0.0
@@ -174,15 +174,18 @@ class Store:
             loop.call_soon(self._hand_over_if_idle)
         elif self._timer is None:
             self._seen = many
-            self._timer = loop.call_later(self._quickest * _GAP, self._look)
+            self._due = loop.time() + self._quickest * _GAP
+            self._timer = loop.call_at(self._due, self._look)
 
     def _look(self) -> None:
-        """Hand over when nobody has come since the last look."""
+        """Hand over when nobody has come since the last look. A look that is late says nothing: this process slept, and what came is unread."""
         self._timer = None
-        if len(self._gathered) == self._seen:
+        loop = asyncio.get_running_loop()
+        was_asleep = loop.time() - self._due > self._quickest / 2
+        if len(self._gathered) == self._seen and not was_asleep:
             self._hand_over_if_idle()
         elif self._gathered:
-            self._consider(asyncio.get_running_loop())
+            self._consider(loop)
 
     def _hand_over_if_idle(self) -> None:
         if not self._handed:
