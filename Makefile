@@ -4,6 +4,8 @@ SHELL := /bin/bash -euo pipefail
 UV := .tools/bin/uv
 PY := .venv/bin/python
 JOBS ?= 2
+# What Python has read once is kept, wherever a container forbids it: else each worker and each process of a test reads all of it anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo test conformance pythons check bench generate cases lock clean debian
 
