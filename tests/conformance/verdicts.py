@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,8 +74,10 @@ class Court:
         assert answer.status < 300, f"{self.target.name}: {method} {path}: {answer.status} {answer.text}"
         return answer
 
-    def siblings(self, resource: ResourceType, namespace: str) -> Sequence[JsonObject]:
-        """What the webhook knows of other objects: asked of the same server, by a connection of its own."""
+    def siblings(
+        self, resource: ResourceType, namespace: str, _shared: Collection[str] | None = None
+    ) -> Sequence[JsonObject]:
+        """What the webhook knows of other objects: all of the namespace, asked of the same server, by a connection of its own."""
         wire = Wire(self.target.access)
         try:
             return list(wire.ask(Request("GET", resource.path(namespace), {})).body["items"])
