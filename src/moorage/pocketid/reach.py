@@ -26,7 +26,7 @@ from .instance.types import KEY_SUFFIX, KEY_TOKEN
 from .instance.types import KIND as INSTANCE
 from .listings import Listing
 from .references import READY
-from .rest import Api, Client, Feature, Group, PocketID, Server, User, Version
+from .rest import Access, Api, Client, Feature, Group, PocketID, Server, User, Version
 
 _END: Final = "-----END CERTIFICATE-----"
 
@@ -61,12 +61,22 @@ class NotReachable:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """What the server made of a grant on an API for a client that was public or not, and until when it is not sent again."""
+
+    public: bool
+    sent: Access
+    granted: Access
+    until: datetime
+
+
 @dataclass
 class Lists:
     """What all passes share of one server.
 
     `skew`: how far its clock is ahead of ours. `lacks`: features that it turned out not to have. `refused`: logo URLs that it refused, and until
-    when they are not tried again.
+    when they are not tried again. `narrowed`: grants by client and API.
     """
 
     clients: Listing[Client] = field(default_factory=Listing)
@@ -76,6 +86,7 @@ class Lists:
     skew: timedelta = timedelta(0)
     lacks: set[Feature] = field(default_factory=set)
     refused: dict[str, datetime] = field(default_factory=dict)
+    narrowed: dict[tuple[str, str], Narrowed] = field(default_factory=dict)
 
     def clock(self, remote: PocketID, now: datetime) -> datetime:
         """The server's time by its latest answer, else by what was known of its clock."""

@@ -76,6 +76,19 @@ async def test_a_changed_secret_restarts_the_pod_once(here: Scene) -> None:
     assert await here.writes() == 0
 
 
+async def test_a_secret_that_env_names_restarts_the_pod_once(here: Scene) -> None:
+    """The pod takes it by itself; what changes in it is seen by a digest."""
+    await here.secret("own", word="before")
+    ref = {"secretKeyRef": {"name": "own", "key": "word"}}
+    await here.make(env=[{"name": "OWN_WORD", "valueFrom": ref}])
+    await here.drive()
+    assert here.env["OWN_WORD"] == "before"
+    await here.secret("own", word="after")
+    await here.drive()
+    assert (here.starts, here.env["OWN_WORD"]) == (2, "after")
+    assert await here.writes() == 0
+
+
 async def test_what_a_person_has_to_bring_is_named_all_at_once(here: Scene) -> None:
     """Nothing is started before; the fields and the Secrets are named; it goes on by itself."""
     secret = {"valueFrom": {"secretKeyRef": {"name": "s3", "key": "id"}}}

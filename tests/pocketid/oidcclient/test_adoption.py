@@ -181,6 +181,19 @@ async def test_deletion_ends_when_the_instance_is_gone(here: Scene) -> None:
     assert here.told[-1].reason == "ClientOrphaned"
 
 
+@pytest.mark.case("PIDX3")
+async def test_a_first_secret_whose_answer_was_lost_goes_at_once_whatever_the_overlap(here: Scene) -> None:
+    """Nobody was given it: the client is ours, and its first secret was not stored yet."""
+    here.fake.faults.add("drop_after", method="POST", path="*/secrets")
+    await here.make(clientSecretOverlap="24h")
+    await here.once()
+    assert (await here.status())["initialSecretPending"] is True
+    await here.settle()
+    await here.proven()
+    assert len(here.server().secrets) == 1
+    assert "initialSecretPending" not in await here.status()
+
+
 @pytest.mark.parametrize("path", ["*/oidc/clients", "*/secrets"])
 @pytest.mark.case("PIDX3")
 async def test_a_write_whose_answer_is_lost_is_found_again(here: Scene, path: str) -> None:

@@ -11,6 +11,7 @@ from moorage.pocketid.api.types import KIND as API
 from moorage.pocketid.oidcclient.room import ROOM
 from moorage.runtime.walk import Walk
 
+from .hours import running
 from .scene import KEY, Scene, fresh, resource
 from .test_features import AUDIENCE, access, grants, icon
 
@@ -169,6 +170,20 @@ async def test_a_grant_that_the_server_narrows_is_told_and_not_called_ready(here
     await here.settle()
     assert (await here.ready())[0] == "True/Reconciled"
     assert grants(here)[id] == (False, True, set(), {kept.id, lost.id})
+
+
+async def test_a_narrowed_grant_is_sent_again_once_an_hour(here: Scene) -> None:
+    """It is told all the time; every look that says so writes nothing."""
+    id = await here.api("orders", AUDIENCE, "read", "write")
+    here.fake.store.apis[id].permissions.pop()
+    async with running(here) as hours:
+        await here.make(apiAccess=[access("orders", clientPermissions=["read", "write"])])
+        await hours.run(600)
+        assert (await here.ready())[0] == "False/APIAccessReconcileError"
+        sent = [line for line in here.writes() if line.startswith("PUT apis/")]
+        assert len(sent) == 1
+        await hours.run(3600)
+        assert len([line for line in here.writes() if line.startswith("PUT apis/")]) == 2
 
 
 @pytest.mark.case("PIDA5")

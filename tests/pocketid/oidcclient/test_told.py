@@ -102,6 +102,7 @@ async def test_a_refused_key_and_a_dead_server_are_told_apart(here: Scene) -> No
 
 async def test_without_its_key_the_instance_names_the_secret(here: Scene) -> None:
     await here.client.delete(SECRETS, Key(NAMESPACE, "pocketid-key"))
+    here.later(seconds=30)
     outcome = await here.attach()
     assert isinstance(outcome, Waiting)
     assert "apps/pocketid-key" in outcome.message

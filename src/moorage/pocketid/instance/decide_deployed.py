@@ -19,7 +19,7 @@ from moorage.runtime.projection import rolled_out
 
 from . import pods, render
 from .children import DATA, ENCRYPTION_KEY, SETTINGS, follows_another, is_kept_by, name_of
-from .environment import CERTIFICATE, PRIVATE_KEY, Reference, references, secrets
+from .environment import CERTIFICATE, PRIVATE_KEY, Reference, beside, references, secrets
 from .merging import TemplateFault
 from .plan import Ensure, MakeApiKey, MakeEncryptionKey, Plan, Remove, Step
 from .seen import Deployed, Seen
@@ -240,7 +240,8 @@ def _keys(seen: Seen, here: Deployed) -> pods.Keys:
     names = (CERTIFICATE, PRIVATE_KEY) if tls is not None else ()
     held = here.sources.get(tls.secret_ref.name) if tls is not None else None
     pair = tuple(text_of(held, name) for name in names)
-    return pods.Keys(SecretText(encryption), SecretText(api), _secrets(seen, here), pair)
+    named = tuple(text_of(here.sources.get(secret), key) for secret, key in beside(instance.spec))
+    return pods.Keys(SecretText(encryption), SecretText(api), _secrets(seen, here), pair, named)
 
 
 def workload_runs(seen: Seen, here: Deployed) -> Answer:

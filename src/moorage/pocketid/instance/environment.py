@@ -129,6 +129,12 @@ def references(spec: Spec) -> list[Reference]:
     return found
 
 
+def beside(spec: Spec) -> list[tuple[str, str]]:
+    """Secrets and their keys that `spec.env` names: the pod takes them by itself, and restarts when they change."""
+    refs = [(item.get("valueFrom") or {}).get("secretKeyRef") or {} for item in spec.env or ()]
+    return [(str(ref["name"]), str(ref["key"])) for ref in refs if ref.get("name") and ref.get("key")]
+
+
 def secrets(spec: Spec, read: Callable[[str, str], str]) -> dict[str, str]:
     """Values of the secret variables: the resource's own, and those that `read(secret, key)` finds; "" is none."""
     found = {}

@@ -20,7 +20,7 @@ from moorage.runtime.troubles import SERVING, troubles
 from moorage.runtime.world import World
 
 from .children import DATA, ENCRYPTION_KEY, SETTINGS, name_of, selector
-from .environment import references
+from .environment import beside, references
 from .render import route_name
 from .seen import Deployed
 from .types import KEY_SUFFIX, PocketIDInstance
@@ -71,7 +71,7 @@ def claim(instance: PocketIDInstance) -> str:
 
 def brought(instance: PocketIDInstance) -> set[str]:
     """Names of the Secrets that a person brings."""
-    found = {item.secret for item in references(instance.spec)}
+    found = {item.secret for item in references(instance.spec)} | {name for name, _ in beside(instance.spec)}
     key = instance.spec.encryption_key
     return found | {key.value_from.secret_key_ref.name} if key is not None and key.value_from is not None else found
 

@@ -50,12 +50,14 @@ class Keys:
         encryption, api: the keys as their Secrets hold them.
         settings: all secret variables.
         pair: certificate and key of its TLS; () without.
+        beside: values of Secrets that `spec.env` names.
     """
 
     encryption: SecretText
     api: SecretText
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     pair: tuple[str, ...] = field(default=(), repr=False)
+    beside: tuple[str, ...] = field(default=(), repr=False)
 
 
 def template(instance: PocketIDInstance, image: str, keys: Keys) -> JsonObject:
@@ -86,8 +88,9 @@ def template(instance: PocketIDInstance, image: str, keys: Keys) -> JsonObject:
 def _hashes(keys: Keys) -> dict[str, str]:
     api = keys.api.reveal()
     found = {KEY_HASH: concealed_digest(api, keys.encryption.reveal().encode())}
-    if keys.settings or keys.pair:
-        text = json.dumps([dict(keys.settings), keys.pair], sort_keys=True)
+    if keys.settings or keys.pair or keys.beside:
+        parts = [dict(keys.settings), keys.pair, *([keys.beside] if keys.beside else [])]
+        text = json.dumps(parts, sort_keys=True)
         found[SETTINGS_HASH] = concealed_digest(text, api.encode())
     return found
 

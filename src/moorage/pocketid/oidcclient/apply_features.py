@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final, TypeAlias
 
-from moorage.pocketid.reach import lists_of
+from moorage.pocketid.reach import Narrowed, lists_of
 from moorage.pocketid.rest import Access, Api, Grant, LogoRefused, NotFound, PocketID
 from moorage.runtime.room import Event
 from moorage.runtime.world import World
@@ -20,6 +20,7 @@ from .seen import Found, Seen, Unknown
 
 FeaturePlan: TypeAlias = PushLogo | DeleteLogo | CreateScim | UpdateScim | DeleteScim | SetGrant | RemoveGrant
 REFUSED_FOR: Final = timedelta(hours=24)
+NARROWED_FOR: Final = timedelta(hours=1)
 
 
 async def perform(world: World, seen: Seen, plan: FeaturePlan) -> Seen:
@@ -55,7 +56,7 @@ async def perform(world: World, seen: Seen, plan: FeaturePlan) -> Seen:
             told = Event("Normal", "ScimProviderDeleted", f"deleted the SCIM provider {provider}")
             return seen.after(scim=replace(seen.scim, provider=left)).tells(told)
         case SetGrant() | RemoveGrant():
-            return await _grant(seen, remote, id, plan)
+            return await _grant(world, seen, remote, plan)
 
 
 # --- logos
@@ -94,10 +95,13 @@ def _first_grant(seen: Seen, api_id: str) -> Grant:
     return Grant(Api(api_id, need.name, need.audience), Access(), False, frozenset())
 
 
-async def _grant(seen: Seen, remote: PocketID, id: str, plan: SetGrant | RemoveGrant) -> Seen:
+async def _grant(world: World, seen: Seen, remote: PocketID, plan: SetGrant | RemoveGrant) -> Seen:
     """The answer is what the server applied, which may be less than it was sent."""
-    grants = seen.apis.grants
+    grants, found = seen.apis.grants, seen.found
     assert isinstance(grants, tuple)
+    assert found is not None
+    id, narrowed = found.id, lists_of(world, remote.url).narrowed
+    narrowed.pop((id, plan.api_id), None)
     if isinstance(plan, RemoveGrant):
         with contextlib.suppress(NotFound):
             await remote.remove_api_client_grant(plan.api_id, id)
@@ -105,6 +109,8 @@ async def _grant(seen: Seen, remote: PocketID, id: str, plan: SetGrant | RemoveG
     else:
         applied = await remote.set_api_client_grant(plan.api_id, id, plan.access)
         told = Event("Normal", "AccessGranted", f"granted access to API {plan.api_id}")
+        if applied != plan.access:
+            narrowed[id, plan.api_id] = Narrowed(found.is_public, plan.access, applied, seen.now + NARROWED_FOR)
     known = {grant.api.id: grant for grant in grants}
     before = known.get(plan.api_id) or _first_grant(seen, plan.api_id)
     known[plan.api_id] = replace(before, access=applied)

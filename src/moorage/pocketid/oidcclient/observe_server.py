@@ -15,9 +15,9 @@ from moorage.core.meta import Key
 from moorage.core.secret import SecretText
 from moorage.kube.errors import NotFound as NoObject
 from moorage.kube.resources import SECRETS
-from moorage.pocketid.reach import Lists, data_text, keeper_of
+from moorage.pocketid.reach import Lists, data_text, keeper_of, lists_of
 from moorage.pocketid.references import READY
-from moorage.pocketid.rest import CIMD, Client, NotFound, PocketID, PocketIDError, RateLimited, nfc
+from moorage.pocketid.rest import CIMD, Access, Client, NotFound, PocketID, PocketIDError, RateLimited, nfc
 from moorage.runtime.world import World
 
 from .seen import Absent, Ambiguous, Apis, Found, Lookup, Scim, Seen, Unknown
@@ -102,10 +102,11 @@ async def _named(seen: Seen, remote: PocketID, lists: Lists, *, lost: bool) -> L
 
 async def look_aside(world: World, seen: Seen, remote: PocketID) -> Seen:
     """What only a read of its own shows; nothing for a client without such features, and for one made just now nobody is asked."""
-    return seen.after(scim=await _scim(world, seen, remote), apis=await _apis(seen, remote))
+    lists = lists_of(world, remote.url)
+    return seen.after(scim=await _scim(world, seen, remote), apis=await _apis(seen, remote, lists))
 
 
-async def _apis(seen: Seen, remote: PocketID) -> Apis:
+async def _apis(seen: Seen, remote: PocketID, lists: Lists) -> Apis:
     """What the client holds; asked when something is declared, or was granted by us, or a document's client is looked at."""
     spec, status = seen.client.spec, seen.client.status
     if not (spec.api_access or status.managed_apis or status.managed_api_permission_ids or seen.is_document):
@@ -113,9 +114,18 @@ async def _apis(seen: Seen, remote: PocketID) -> Apis:
     assert isinstance(seen.look, Found)
     try:
         grants = () if seen.created else await remote.list_api_client_grants(seen.look.client.id)
-        return replace(seen.apis, grants=grants)
+        return replace(seen.apis, grants=grants, narrowed=_narrowed(seen, seen.look.client, lists))
     except PocketIDError as error:
         return replace(seen.apis, grants=unknown(error))
+
+
+def _narrowed(seen: Seen, client: Client, lists: Lists) -> dict[str, tuple[Access, Access]]:
+    """What was sent for this client and came out as less, as long as the client is of the same kind: it is not sent again for a while."""
+    return {
+        api: (item.sent, item.granted)
+        for (id, api), item in lists.narrowed.items()
+        if id == client.id and item.public == client.is_public and item.until > seen.now
+    }
 
 
 async def _scim(world: World, seen: Seen, remote: PocketID) -> Scim:

@@ -151,7 +151,7 @@ def _secrets(seen: Seen, client: Client) -> JsonObject:
         return {}
     rotated = moment(seen.history.rotated_at)
     listed = [item.model_dump(mode="json", by_alias=True, exclude_none=True) for item in summary(secrets)]
-    waits = secrets.pending and not secrets.stored and secrets.mode is Mode.KEPT
+    waits = secrets.pending and not secrets.stored and secrets.mode in (Mode.KEPT, Mode.OWN)
     return {
         "secrets": listed or None,
         "lastRotatedAt": stamp(rotated) if rotated else None,

@@ -10,7 +10,7 @@ from datetime import datetime
 from moorage.pocketid.rest_types import Client
 
 from .render import stored
-from .rotation import anchor_of, due, spacing_of, span_of
+from .rotation import NEVER, anchor_of, due, spacing_of, span_of
 from .secret_steps import Mode, Secrets, mode_of, stores
 from .secrets import present
 from .seen import Seen
@@ -25,7 +25,7 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
     spec, status, instance = resource.spec, resource.status, seen.instance
     version = declared.version if declared is not None else ""
     ours = seen.created or (seen.known_id is None and client.id == own_id(seen))
-    pending = bool(status.initial_secret_pending) or (ours and mode is Mode.KEPT)
+    pending = bool(status.initial_secret_pending) or (ours and mode in (Mode.KEPT, Mode.OWN))
     value = found.value
     if pending and value is not None and not present(value, client.secrets, server_now):
         value = None  # it was of a client that is gone
@@ -35,7 +35,7 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
         server_now=server_now,
         stored=value,
         stores=stores(resource),
-        overlap=span_of(spec.client_secret_overlap),
+        overlap=NEVER if pending else span_of(spec.client_secret_overlap),
         declared=declared.value if declared is not None and not declared.fault else None,
         changed=version not in (status.client_secret_source_version, seen.pushed_version),
         asked=seen.annotations.get(REGENERATE) == "true",

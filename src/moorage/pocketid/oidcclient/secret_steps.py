@@ -85,7 +85,7 @@ class Secrets:
     `stored`: the value in the credentials Secret, wherever a rename left it. `made`: a secret made in this pass, with the client, or carried over
     from a pass that could not store it; it must be dropped at the end of a pass that stored it. `declared`: the value behind clientSecretRef,
     None when it has a fault. `changed`: its revision is not the recorded one. `asked`: the annotation. `pending`: the client was created by us
-    and its first secret is not stored yet. `discarded`: mints of this pass that collided.
+    and its first secret is not stored yet: nobody was given any other, so those have no overlap. `discarded`: mints of this pass that collided.
     """
 
     mode: Mode

@@ -111,11 +111,12 @@ class ApiNeed:
 
 @dataclass(frozen=True, slots=True)
 class Apis:
-    """What is declared and what is granted. `grants` None: not asked."""
+    """What is declared and what is granted. `grants` None: not asked. `narrowed`: by API, what the server made less of before: (sent, granted)."""
 
     needs: tuple[ApiNeed, ...] = ()
     faults: tuple[Fault, ...] = ()
     grants: tuple[Grant, ...] | Unknown | None = None
+    narrowed: Mapping[str, tuple[Access, Access]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
