@@ -145,6 +145,20 @@ def test_diff_shows_what_would_change_and_no_secret(moorage: Run, served: Embedd
     assert moorage("diff", EXAMPLE, "--kubeconfig", served.kubeconfig).returncode == 0
 
 
+def test_diff_names_the_refused_document_and_shows_the_others(moorage: Run, served: Embedded, tmp_path: Path) -> None:
+    """A folder with one bad object still shows what the good ones would do; exit 3."""
+    declare(served, READY)
+    objects = [item.object for item in manifests.read([str(EXAMPLE)])]
+    objects[2]["stringData"]["password"] = "better-news"
+    objects[4]["spec"]["ldap"]["url"] = "gopher://nowhere"
+    (tmp_path / "new.yaml").write_text(yaml.safe_dump_all(objects))
+    done = moorage("diff", "new.yaml", "--kubeconfig", served.kubeconfig)
+    assert done.returncode == 3
+    assert done.stderr.startswith("error: new.yaml: document 5: ")
+    assert "spec.ldap.url" in done.stderr
+    assert "+  password: <digest " in done.stdout
+
+
 def test_diff_of_a_dump_leaves_out_what_the_server_wrote(moorage: Run, served: Embedded, tmp_path: Path) -> None:
     """S25: `kubectl get -o yaml` carries resourceVersion and managedFields, and the server refused them."""
     declare(served, READY)
@@ -183,3 +197,12 @@ def test_a_support_bundle_of_a_namespace_without_resources_says_so(moorage: Run,
     done = moorage("support-bundle", "-n", "default", "--out", "b.tar.gz", "--kubeconfig", served.kubeconfig)
     said = "warning: nothing is declared in namespace default; other namespaces hold 2: -A shows all\n"
     assert (done.returncode, done.stderr) == (0, said)
+
+
+def test_a_support_bundle_for_a_folder_that_is_none_is_refused_at_once(moorage: Run, served: Embedded) -> None:
+    """Before anything is read."""
+    done = moorage("support-bundle", "--out", "nowhere/b.tar.gz", "--kubeconfig", served.kubeconfig)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: nowhere: is no folder. Name a file in one that exists with --out\n",
+    )

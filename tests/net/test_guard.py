@@ -20,7 +20,8 @@ from tests.real.certificates import Authority
 from tests.real.ports import free_port
 
 from moorage.core.addresses import parse_networks
-from moorage.net.guard import FetchFailed, Guard, UnusableRoots, shown, unusable
+from moorage.core.urls import without_user
+from moorage.net.guard import FetchFailed, Guard, UnusableRoots, unusable
 from moorage.net.resolver import ServiceResolver
 from moorage.net.sessions import Sessions
 
@@ -97,7 +98,7 @@ async def fails(url: str, guard: Guard | None = None, **options: Any) -> str:
     """Why, as the operator's log has it; what the caller is told is the same sentence every time."""
     with capture_logs() as logs, pytest.raises(FetchFailed) as failed:
         await (guard or Guard(HERE)).fetch(url, limit=LIMIT, **options)
-    assert str(failed.value) == f"fetching {shown(url)} failed"
+    assert str(failed.value) == f"fetching {without_user(url)} failed"
     assert failed.value.__cause__ is None
     return str(logs[-1]["why"])
 

@@ -33,7 +33,8 @@ def command(
 ) -> None:
     """Show what applying these files would change on the server, and in the files that Moorage projects from them.
 
-    Nothing is written: the server is asked by dry run. Secret values are shown as digests. Exit code 1 when something would change.
+    Nothing is written: the server is asked by dry run. Secret values are shown as digests. Exit code 1 when something would change, 3 when
+    the server refuses a document; the others are shown all the same.
 
     Example:  moorage diff examples/keystone-ldap
     """
@@ -41,36 +42,45 @@ def command(
 
     found = manifests.read(paths)
 
-    async def compare(client: Client, where: str) -> list[str]:
+    async def compare(client: Client, where: str) -> tuple[list[str], list[str]]:
         return await _compare(client, where, found)
 
-    lines = with_client(Target(kubeconfig, context, namespace), compare)
+    lines, refused = with_client(Target(kubeconfig, context, namespace), compare)
+    for why in refused:
+        typer.echo(printable(f"error: {why}"), err=True)
     if output is Output.json:
-        print_json({"changed": bool(lines), "diff": lines})
+        print_json({"changed": bool(lines), "diff": lines, "refused": refused})
     else:
         for line in lines:
             typer.echo(printable(line))
-    raise typer.Exit(1 if lines else 0)
+    raise typer.Exit(3 if refused else 1 if lines else 0)
 
 
-async def _compare(client: Client, namespace: str, found: list[Manifest]) -> list[str]:
+async def _compare(client: Client, namespace: str, found: list[Manifest]) -> tuple[list[str], list[str]]:
+    """What would change, and which documents the server would not take."""
     from moorage.cli.projected import rendered
     from moorage.cli.server import resource_of
+    from moorage.kube.errors import BadRequest, Forbidden, Invalid
 
     lines: list[str] = []
+    refused: list[str] = []
     before: list[JsonObject] = []
     after: list[JsonObject] = []
     for manifest in found:
         resource = await resource_of(client, manifest.object["apiVersion"], manifest.kind)
         wanted = _placed(manifest.object, resource, namespace)
-        live, future = await _would_be(client, resource, wanted)
+        try:
+            live, future = await _would_be(client, resource, wanted)
+        except (BadRequest, Forbidden, Invalid) as error:
+            refused.append(f"{manifest.file}: document {manifest.document}: {error}")
+            continue
         lines += unified(_shown(live), _shown(future), f"{manifest.kind} {_where(wanted)}")
         before += [live] if live else []
         after.append(future)
     old, new = await rendered(client, before), await rendered(client, after)
     for name in sorted(old.keys() | new.keys()):
         lines += unified(old.get(name), new.get(name), f"file {name}")
-    return lines
+    return lines, refused
 
 
 def _placed(obj: JsonObject, resource: ResourceType, namespace: str) -> JsonObject:

@@ -144,7 +144,9 @@ def state_of(obj: JsonObject) -> State:
     named = ready.message.partition(":")[0] if ready else ""  # Ready names the first cause by its type
     cause = ready if is_ready or not causes else conditions.find(causes, named) or causes[0]
     if obj["metadata"].get("deletionTimestamp"):
-        reason, message = "Deleting", cause.message if cause else "waiting for its finalizers"
+        reason, message = "Deleting", "the deletion has not been looked at yet"
+        if ready and not ready.is_true:
+            message = ready.message
     elif cause is None:
         reason, message = (
             "NotReconciled",

@@ -22,6 +22,7 @@ from moorage.cli.options import (
     OutputOption,
 )
 from moorage.cli.server import Target, nothing_declared, print_json, states, with_client
+from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject, ResourceType
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ def command(
 
     Example:  moorage support-bundle -A --out support.tar.gz
     """
+    if not out.parent.is_dir():
+        raise InputError(str(out.parent), "is no folder", "Name a file in one that exists with --out")
     files, remark = with_client(Target(kubeconfig, context, namespace, everywhere), _collect)
     with tarfile.open(out, "w:gz") as archive:
         for name, text in sorted(files.items()):

@@ -9,7 +9,6 @@ the environment, no cookie, no credential, nothing kept open. Source: spec/keyst
 from __future__ import annotations
 
 import asyncio
-import re
 import socket
 import ssl
 import zlib
@@ -24,6 +23,7 @@ from aiohttp.typedefs import LooseHeaders
 from yarl import URL
 
 from moorage.core.addresses import Network, port_refusal, refusal
+from moorage.core.urls import without_user
 
 from .resolver import SystemResolver
 
@@ -33,7 +33,6 @@ _CHUNK: Final = 16384
 _LOGGED: Final = 512
 """Characters of a reason in the log, which may hold what a stranger sent."""
 _HEADERS: Final[LooseHeaders] = {"Accept-Encoding": "identity", "Accept": "*/*", "User-Agent": "moorage"}
-_USER: Final = re.compile(r"//[^/?#]*@")
 _log = structlog.get_logger("moorage.fetch")
 
 
@@ -82,8 +81,8 @@ class Guard:
             async with asyncio.timeout(self.time):
                 return await self._get(_target(url), trusted, limit)
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError, zlib.error, _Refused) as error:
-            _log.warning("fetch failed", url=shown(url), why=_why(error))
-            raise FetchFailed(shown(url)) from None
+            _log.warning("fetch failed", url=without_user(url), why=_why(error))
+            raise FetchFailed(without_user(url)) from None
 
     async def _get(self, url: URL, trusted: ssl.SSLContext | None, limit: int) -> bytes:
         connector = aiohttp.TCPConnector(
@@ -134,11 +133,6 @@ def trust(roots: bytes) -> ssl.SSLContext:
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
-
-
-def shown(url: str) -> str:
-    """A URL for people: without user information, which may hold a password."""
-    return _USER.sub("//", url, count=1)
 
 
 def unusable(url: str) -> str:

@@ -76,7 +76,7 @@ def _derive_metadata_url(block: Any) -> None:
     if not isinstance(block, dict) or block.get("providerMetadataURL") or block.get("endpoints"):
         return
     issuer = block.get("issuer")
-    if isinstance(issuer, str) and issuer and len(oidc.metadata_url(issuer)) <= oidc.URL_LIMIT:
+    if isinstance(issuer, str) and not oidc.issuer_fault(issuer) and len(oidc.metadata_url(issuer)) <= oidc.URL_LIMIT:
         block["providerMetadataURL"] = oidc.metadata_url(issuer)
 
 

@@ -12,8 +12,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from moorage.core.addresses import internal
+from moorage.core.urls import url_fault, without_user
 from moorage.schema.fielderror import FieldError, invalid, required
 
+from .federation import NOBODY
 from .finding import Finding, control_characters
 
 REMOTE_ID_LIMIT: Final = 64
@@ -90,15 +92,18 @@ def check_remote_id(path: str, value: str) -> Iterator[str]:
 
 def check_provider_name(path: str, resource: str, declared: str | None) -> Iterator[FieldError]:
     """The resource's name is the default; one that cannot serve must be replaced by hand."""
+    if (declared or resource) == NOBODY:
+        detail = "is kept for the sidecar's health check, which asks for a provider that there never is"
+        yield invalid(f"{path}.identityProviderName", NOBODY, detail)
     if not declared and not fits_idp_name(resource):
         detail = f"the resource name {resource!r} cannot serve as identity provider name: set identityProviderName"
         yield required(f"{path}.identityProviderName", detail)
 
 
 def check_url(path: str, url: str | None) -> Iterator[FieldError]:
-    """A URL holds no blank."""
-    if url is not None and any(char.isspace() for char in url):
-        yield invalid(path, url, "must not hold a blank: write the URL as the provider's documents have it")
+    """A URL to which the operator, the sidecar or a browser can be sent; a password in it is not repeated."""
+    if url is not None and (why := url_fault(url)):
+        yield invalid(path, without_user(url), why)
 
 
 def check_fetched(path: str, url: str | None) -> Iterator[str]:

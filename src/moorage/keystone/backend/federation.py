@@ -28,6 +28,10 @@ MELLON_VOLUME: Final = "federation-mellon"
 """Volume with the documents of mod_auth_mellon."""
 REDIRECT_PATH: Final = "/v3/OS-FEDERATION/redirect_uri"
 """Path of the OIDC redirect URI: it belongs to no Keystone resource and is no prefix of a protected one (case B16)."""
+FLOWS: Final = ("code", "code id_token", "code id_token token", "code token", "id_token", "id_token token")
+"""Response types that mod_auth_openidc knows; for any other it takes the first."""
+NOBODY: Final = "moorage-health-check"
+"""Id of an identity provider that there never is: the sidecar's health check counts on Keystone's 404."""
 KEY_LIMIT: Final = 253
 """Characters of a data key of a Secret."""
 RESERVED_KEYS: Final = frozenset({"proxy.conf", "httpd-base.conf"})

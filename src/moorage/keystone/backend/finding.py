@@ -16,7 +16,7 @@ from .types_secret import SecretRef
 Finding: TypeAlias = FieldError | str
 """A FieldError refuses the object; a str is a warning beside its admission."""
 
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _NOT_CONTROL: Final = "must not contain newline or carriage-return or any other control character"
 
 

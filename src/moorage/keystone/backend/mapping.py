@@ -47,6 +47,8 @@ def check(spec: Spec) -> Iterator[Finding]:
     """All complaints about spec.mappings and spec.groups."""
     for index, rule in enumerate(spec.mappings or ()):
         yield from _check_rule(f"spec.mappings[{index}]", index, rule)
+    if spec.type != "LDAP" and not spec.mappings:
+        yield "spec.mappings: is empty: nobody can log in, and the identity provider stays disabled until there is a rule"
     names = [group.name for group in spec.groups or ()]
     for index, group in enumerate(spec.groups or ()):
         if group.name in names[:index]:
@@ -61,7 +63,9 @@ def _check_rule(path: str, number: int, rule: MappingRule) -> Iterator[Finding]:
     if not rule.remote:
         yield required(f"{path}.remote", "a mapping rule needs at least one remote entry")
     for index, remote in enumerate(rule.remote):
-        yield from _check_remote(f"{path}.remote[{index}]", remote)
+        where = f"{path}.remote[{index}]"
+        yield from _check_remote(where, remote)
+        yield from _printable(where, remote)
     silent = [index for index, remote in enumerate(rule.remote) if remote.any_one_of or remote.not_any_of]
     for index, local in enumerate(rule.local):
         where = f"{path}.local[{index}]"
@@ -144,7 +148,7 @@ def _is_one(group: MappingGroup) -> bool:
 
 
 def _texts(path: str, node: Any) -> Iterator[tuple[str, str]]:
-    """Every text of a local entry with its path: Keystone replaces placeholders in all of them."""
+    """Every text of an entry with its path; of a local one Keystone replaces placeholders in all of them."""
     if isinstance(node, Model):
         for name, info in type(node).model_fields.items():
             yield from _texts(f"{path}.{info.alias or name}", getattr(node, name))
@@ -175,9 +179,16 @@ def _count(usable: int, silent: list[int]) -> str:
     return values + (f" (anyOneOf and notAnyOf give none: {places})" if silent else "")
 
 
+def _printable(path: str, model: Model) -> Iterator[FieldError]:
+    """What Keystone stores and people read in events and tables is of one line each."""
+    for where, text in _texts(path, model):
+        yield from control_characters(where, text)
+
+
 def _check_group(path: str, group: FederationGroup) -> Iterator[FieldError]:
     if not group.name:
         yield required(f"{path}.name")
+    yield from _printable(path, group)
     for index, role in enumerate(group.role_assignments or ()):
         where = f"{path}.roleAssignments[{index}]"
         if not role.role:

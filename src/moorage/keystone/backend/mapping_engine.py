@@ -168,8 +168,7 @@ def _out_of_range(text: str, trace: RuleTrace, path: str) -> str:
 def _assemble(entries: Sequence[JsonObject]) -> Mapped:
     users: list[JsonObject] = [entry["user"] for entry in entries if entry.get("user")]
     projects: list[JsonObject] = next((entry["projects"] for entry in reversed(entries) if "projects" in entry), [])
-    names = tuple(_group_names(entries))
-    ids = _group_ids(entries)
+    names, ids = _groups(entries)
     user = dict(users[0]) if users else {}
     kind = user.setdefault("type", "ephemeral")
     if kind not in ("ephemeral", "local"):
@@ -177,33 +176,41 @@ def _assemble(entries: Sequence[JsonObject]) -> Mapped:
     return Mapped((), user, ids, names, tuple(projects), ignored=tuple(users[1:]))
 
 
-def _group_names(entries: Sequence[JsonObject]) -> Iterator[JsonObject]:
-    """Named groups. Each entry with a named `group` tells again of all those so far, one of a name in a domain, the latest one."""
+def _groups(entries: Sequence[JsonObject]) -> tuple[tuple[JsonObject, ...], tuple[Any, ...]]:
+    """Named groups, and ids. Entry by entry: the first that cannot be used decides, as for Keystone."""
     by_domain: dict[Any, dict[str, JsonObject]] = {}
+    names: list[JsonObject] = []
+    ids: dict[Any, None] = {}
     for entry in entries:
-        group = entry.get("group")
-        if group is not None and "id" not in group:
-            domain = group["domain"]
-            by_domain.setdefault(domain.get("name") or domain.get("id"), {})[group["name"]] = group
-            for groups in by_domain.values():
-                yield from groups.values()
-        if "groups" in entry:
-            if "domain" not in entry:
-                raise _Stop("Invalid", 401, "an entry has groups but no domain beside it")
-            yield from ({"name": name, "domain": entry["domain"]} for name in _listed(entry["groups"]))
+        names += _named(entry, by_domain)
+        ids |= _ids(entry)
+    return tuple(names), tuple(sorted(ids, key=repr))
 
 
-def _group_ids(entries: Sequence[JsonObject]) -> tuple[Any, ...]:
+def _named(entry: JsonObject, by_domain: dict[Any, dict[str, JsonObject]]) -> Iterator[JsonObject]:
+    """Named groups of one entry. A named `group` tells again of all those so far, one of a name in a domain, the latest one."""
+    group = entry.get("group")
+    if group is not None and "id" not in group:
+        domain = group["domain"]
+        by_domain.setdefault(domain.get("name") or domain.get("id"), {})[group["name"]] = group
+        for groups in by_domain.values():
+            yield from groups.values()
+    if "groups" in entry:
+        if "domain" not in entry:
+            raise _Stop("Invalid", 401, "an entry has groups but no domain beside it")
+        yield from ({"name": name, "domain": entry["domain"]} for name in _listed(entry["groups"]))
+
+
+def _ids(entry: JsonObject) -> dict[Any, None]:
     found: dict[Any, None] = {}
-    for entry in entries:
-        if "id" in (entry.get("group") or {}):
-            found[entry["group"]["id"]] = None
-        if "group_ids" in entry:
-            try:
-                found |= dict.fromkeys(_listed(entry["group_ids"]))
-            except TypeError as error:
-                raise _Stop("Unusable", NO_ANSWER, f"group_ids {entry['group_ids']!r} holds what is no id") from error
-    return tuple(sorted(found, key=repr))
+    if "id" in (entry.get("group") or {}):
+        found[entry["group"]["id"]] = None
+    if "group_ids" in entry:
+        try:
+            found |= dict.fromkeys(_listed(entry["group_ids"]))
+        except TypeError as error:
+            raise _Stop("Unusable", NO_ANSWER, f"group_ids {entry['group_ids']!r} holds what is no id") from error
+    return found
 
 
 def _listed(text: str) -> list[Any]:

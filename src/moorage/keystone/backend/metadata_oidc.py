@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
+from .federation import FLOWS
 from .materials import DOCUMENT_LIMIT, Document, Fault
 from .types_federation import OidcEndpoints
 
@@ -20,8 +21,6 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | Non
 
 _REQUIRED: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _OPTIONAL: Final = ("userinfo_endpoint", "end_session_endpoint", "introspection_endpoint")
-_FLOWS: Final = ("code", "code id_token", "code id_token token", "code token", "id_token", "id_token token")
-"""What a declared provider is said to support: all that the module knows, since `responseType` chooses. Without any it warns at every request."""
 _CALLED: Final = ("token_endpoint", "jwks_uri", "userinfo_endpoint", "introspection_endpoint")
 """Endpoints that the sidecar itself connects to; a browser goes to the others."""
 _URL: Final = re.compile(r"https?://[^\x00-\x20\x7f-\U0010ffff\"<>\\^`{|}]{1,2040}")
@@ -53,7 +52,8 @@ def parse(content: bytes, issuer: str, *, secure: bool = False) -> Document | Fa
 
 def declared(issuer: str, endpoints: OidcEndpoints) -> Document | Fault:
     """The document that declared endpoints stand for."""
-    members: dict[str, Json] = {"issuer": issuer, "response_types_supported": [*_FLOWS]}
+    # All flows, since `responseType` chooses: without any the module warns at every request.
+    members: dict[str, Json] = {"issuer": issuer, "response_types_supported": [*FLOWS]}
     for name in (*_REQUIRED, *_OPTIONAL):
         if value := getattr(endpoints, name):
             members[name] = value

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Final
 from urllib.parse import quote
 
+from moorage.core.urls import url_fault
 from moorage.render import apache
 from moorage.schema.fielderror import FieldError, forbidden, invalid, required
 
@@ -37,7 +38,6 @@ from .variant import Rendered, Skip, Variant, Wanted, checked, document, public
 
 URL_LIMIT: Final = 512
 _ENVIRON_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
-_HTTP: Final = ("http://", "https://")
 _EMBEDDED: Final = ("issuer", "provider_metadata_url", "client_id", "protocol_id", "identity_provider_name",
                     "remote_id_attribute", "response_type")  # fmt: skip
 
@@ -76,12 +76,11 @@ def issuer_fault(issuer: str) -> str:
 
     mod_auth_openidc takes an issuer with an @ for somebody's account and asks the host behind it (WebFinger), whatever the metadata say.
     """
-    host = issuer.partition("://")[2].partition("/")[0].partition("?")[0]
     if "@" in issuer:
         return "must not contain @: write the issuer without a user, as the provider's discovery document has it"
     if "#" in issuer:
         return "must not have a fragment (#): write it as the provider's discovery document has it"
-    return "" if host.partition(":")[0] else "must name a host, such as https://idp.example.org/realms/corp"
+    return url_fault(issuer)
 
 
 def _check_text(oidc: Oidc) -> Iterator[FieldError]:
@@ -91,9 +90,6 @@ def _check_text(oidc: Oidc) -> Iterator[FieldError]:
         yield from embedded(f"spec.oidc.scopes[{index}]", scope)
     if why := issuer_fault(oidc.issuer):
         yield invalid("spec.oidc.issuer", oidc.issuer, why)
-    for path, url in _urls(oidc):
-        if url and not url.startswith(_HTTP):
-            yield invalid(path, url, "must start with http:// or https://")
     for name in OidcEndpoints.model_fields if oidc.endpoints else ():
         yield from embedded(f"spec.oidc.endpoints.{_alias(oidc.endpoints, name)}", getattr(oidc.endpoints, name))
 
@@ -108,6 +104,9 @@ def _check_urls(oidc: Oidc) -> Iterator[Finding]:
     for path, url in _urls(oidc):
         if not (derived and path.endswith("providerMetadataURL")):
             yield from check_url(path, url)
+    if oidc.response_type not in federation.FLOWS:
+        known = ", ".join(federation.FLOWS)
+        yield f"spec.oidc.responseType: the sidecar's module knows {known}; it takes code in place of {oidc.response_type!r}"
     if "?" in oidc.issuer:
         yield "spec.oidc.issuer: has a query (?), which no OpenID Connect issuer has; logins work only if the provider asserts just that"
     if oidc.endpoints is None:
@@ -119,7 +118,6 @@ def _check_urls(oidc: Oidc) -> Iterator[Finding]:
 
 
 def _urls(oidc: Oidc) -> Iterator[tuple[str, str | None]]:
-    yield "spec.oidc.issuer", oidc.issuer
     yield "spec.oidc.providerMetadataURL", oidc.provider_metadata_url
     for name in OidcEndpoints.model_fields if oidc.endpoints else ():
         yield f"spec.oidc.endpoints.{_alias(oidc.endpoints, name)}", getattr(oidc.endpoints, name)

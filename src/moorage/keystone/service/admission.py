@@ -13,11 +13,11 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import islice
 from typing import Final
-from urllib.parse import urlsplit
 
 from moorage.core import cron
 from moorage.core.meta import JsonObject
 from moorage.core.quantity import parse_quantity
+from moorage.core.urls import url_fault, without_user
 from moorage.schema.fielderror import FieldError, duplicate, forbidden, invalid, not_supported, required
 from moorage.schema.review import Admission, Review, Verdict
 
@@ -168,8 +168,8 @@ def stopping(keystone: Keystone) -> Iterator[FieldError]:
 def endpoint(keystone: Keystone) -> Iterator[FieldError]:
     """The public endpoint is a URL with a host."""
     url = keystone.spec.bootstrap.public_endpoint
-    if url is not None and (_controls(url) or any(c.isspace() for c in url) or not _has_host(url)):
-        yield invalid("spec.bootstrap.publicEndpoint", url, "must be a URL with a host, without blanks")
+    if url is not None and (why := url_fault(url)):
+        yield invalid("spec.bootstrap.publicEndpoint", without_user(url), why)
 
 
 def names(keystone: Keystone) -> Iterator[FieldError]:
@@ -191,8 +191,8 @@ def dashboards(keystone: Keystone) -> Iterator[FieldError]:
         path = f"spec.federation.trustedDashboards[{i}]"
         if len(url) > _MAX_DASHBOARD:
             yield invalid(path, url, f"may not be more than {_MAX_DASHBOARD} bytes")
-        if not url.startswith(("http://", "https://")) or any(c.isspace() for c in url) or not _has_host(url):
-            yield invalid(path, url, "must be an http or https URL with a host, without blanks")
+        if why := url_fault(url):
+            yield invalid(path, without_user(url), why)
         if url in trusted[:i]:
             yield duplicate(path, url)
     if trusted and "trusted_dashboard" in (keystone.spec.extra_config or {}).get("federation", {}):
@@ -272,6 +272,8 @@ def _warnings(keystone: Keystone, now: datetime) -> Iterator[str]:
     for url in (spec.federation.trusted_dashboards if spec.federation else None) or ():
         if url.startswith("http://"):
             yield f"spec.federation.trustedDashboards: {url} receives tokens over plain http"
+        if "*" in url:
+            yield f"spec.federation.trustedDashboards: {url} is compared as it stands, * is no wildcard: name each dashboard"
     if spec.extra_config and not release_known(keystone):
         yield "spec.extraConfig: the options of this release are not known, so their names were not checked"
     if found := overridden(keystone, Facts()):
@@ -315,13 +317,6 @@ def _short_rotation(keystone: Keystone, now: datetime) -> Iterator[str]:
 
 def _controls(text: str) -> bool:
     return any(ord(char) < 32 or ord(char) == 127 for char in text)
-
-
-def _has_host(url: str) -> bool:
-    try:
-        return bool(urlsplit(url).hostname)
-    except ValueError:
-        return False
 
 
 ADMISSION: Final = Admission(kind=KIND, default=default, validate=validate)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from moorage.keystone.backend.federation import FOLDER, REDIRECT_PATH, Base, Part, spellings
+from moorage.keystone.backend.federation import FOLDER, NOBODY, REDIRECT_PATH, Base, Part, spellings
 from moorage.render import apache
 
 from .conf import trusted_dashboard
@@ -23,9 +23,9 @@ SOCKET: Final = "/run/keystone/keystone.sock"
 """Where uWSGI listens, in a folder that both containers share."""
 AUTHORITIES: Final = f"{FOLDER}/metadata/ca-bundle.pem"
 """CA bundles of all providers; certificates of the image's own /etc/ssl/certs stay trusted beside it."""
-ABSENT: Final = "/v3/OS-FEDERATION/identity_providers/moorage-health-check/protocols/mapped/auth"
+ABSENT: Final = f"/v3/OS-FEDERATION/identity_providers/{NOBODY}/protocols/mapped/auth"
 """A provider that nobody has. Its path reaches Keystone, whose 404 shows that the database answers: the health check asks there, without a
-token. A backend that took this name would protect the path like any other."""
+token."""
 _UPSTREAM: Final = "http://localhost/"
 _EXCHANGES: Final = "^/+v3/+auth/+OS-FEDERATION/+saml2(/+ecp)?/*$"
 """Where Keystone gives its own assertions, by POST."""
