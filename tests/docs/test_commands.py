@@ -10,13 +10,14 @@ import contextlib
 from collections.abc import Iterator
 
 import pytest
+import yaml
 from tests.docs.commands import DEPLOYED, FEDERATED, PAGES, PEOPLE, POCKETID, commands
 from tests.docs.reader import ELSEWHERE, Reader, copy
 from tests.e2e import example
 from tests.e2e.cloud import BACKEND, KEYSTONE, cloud, holds
-from tests.e2e.one_machine.machine import machine
+from tests.e2e.one_machine.machine import Machine, machine
 
-from moorage.core.meta import Key
+from moorage.core.meta import JsonObject, Key
 from moorage.kube import resources
 from moorage.kube.errors import NotFound
 
@@ -33,13 +34,23 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
         checkout = copy(folder)
         file = checkout / "examples" / "keystone-ldap" / "30-backend.yaml"
         file.write_text(file.read_text().replace("ldap://127.0.0.1:10389", up.directory.url))
+        (checkout / "examples" / "keystone-ldap" / "20-keystone.yaml").write_text(
+            yaml.safe_dump(example.of_kind(_documents(up), "Keystone"))
+        )
         yield Reader(up, checkout)
+
+
+def _documents(up: Machine) -> list[JsonObject]:
+    """The example; its Keystone starts one worker a pod."""
+    found = example.manifests(up.directory)
+    example.of_kind(found, "Keystone")["spec"] |= example.QUICK
+    return found
 
 
 async def _attached(reader: Reader) -> None:
     """The example is there, whatever the page before did to it."""
     async with cloud(reader.up.kubeconfig) as site:
-        await site.apply(example.manifests(reader.up.directory))
+        await site.apply(_documents(reader.up))
         await site.ready(example.BACKEND)
 
 
@@ -47,7 +58,7 @@ async def _keystone_alone(reader: Reader) -> None:
     """A Keystone that nothing is attached to, and no bind Secret: where docs/guides/ldap.md begins."""
     bind = Key("openstack", "planetexpress-bind")
     async with cloud(reader.up.kubeconfig) as site:
-        documents = example.manifests(reader.up.directory)
+        documents = _documents(reader.up)
         await site.apply([item for item in documents if item["metadata"]["name"] not in (bind.name, example.BACKEND)])
         with contextlib.suppress(NotFound):
             await site.client.delete(BACKEND, site.key(example.BACKEND))

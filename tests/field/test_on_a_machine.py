@@ -56,7 +56,9 @@ def _furnish(keystone: JsonObject) -> None:
         "publicEndpoint": f"http://public.example.test/$(touch${{IFS}}/tmp/{MARK})",
     }
     keystone["trustFlush"] = {"schedule": "0 0 1 1 *", "args": [*WORDS, NOT_OURS]}
+    keystone["uwsgi"] = example.QUICK["uwsgi"]
     keystone["extraConfig"] = {
+        **example.QUICK["extraConfig"],
         "oslo_messaging_notifications": {"topics": WORDS[2]},
         "resource": {"admin_project_name": WORDS[3]},
     }
