@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -49,6 +50,40 @@ async def test_large_bodies_and_half_closes_pass() -> None:
     writer.close()
     await forward.close()
     server.close()
+
+
+@pytest.mark.parametrize("last", ["client", "backend"])
+@pytest.mark.parametrize("loop", [asyncio.run, uvloop.run])
+def test_a_connection_that_both_sides_have_ended_leaves_nothing_open(loop: object, last: str) -> None:
+    """Whoever ends last, on either event loop: two sockets a connection would be left, and after some thousand nobody is served."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if last == "backend":
+            await reader.read()
+        writer.write(b"answer" * 50_000)
+        writer.close()
+
+    async def one(port: int) -> int:
+        reader, writer = await asyncio.open_connection(LOCAL, port)
+        if last == "backend":
+            writer.write_eof()
+        size = len(await reader.read())
+        writer.close()
+        await writer.wait_closed()
+        return size
+
+    async def many() -> None:
+        server, port = await serve(answer)
+        forward, mine = await forwarder((LOCAL, port))
+        before = len(os.listdir("/proc/self/fd"))
+        assert [await one(mine) for _ in range(50)] == [300_000] * 50
+        async with asyncio.timeout(30):
+            while forward._links or len(os.listdir("/proc/self/fd")) > before:  # noqa: ASYNC110  a table of the kernel tells nobody
+                await asyncio.sleep(0)
+        await forward.close()
+        server.close()
+
+    loop(many())  # type: ignore[operator]
 
 
 async def test_a_backend_that_refuses_is_passed_over() -> None:

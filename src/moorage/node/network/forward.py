@@ -57,6 +57,8 @@ class _Side(asyncio.Protocol):
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
         self.other: _Side | None = None
+        self.ended = False
+        """It sends nothing any more."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -66,10 +68,12 @@ class _Side(asyncio.Protocol):
             self.other.transport.write(data)
 
     def eof_received(self) -> bool:
+        """A side may end before the other; when both have, nobody else closes what is still open."""
+        self.ended = True
         other = self.other
         if other is not None and other.transport is not None and other.transport.can_write_eof():
             other.transport.write_eof()
-        return True
+        return other is None or not other.ended
 
     def connection_lost(self, exc: Exception | None) -> None:
         other, self.other = self.other, None
