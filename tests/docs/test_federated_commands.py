@@ -15,6 +15,7 @@ import yaml
 from tests.docs.commands import FEDERATED, commands
 from tests.docs.reader import ELSEWHERE, Reader, copy
 from tests.e2e.cloud import BACKEND, Cloud, holds
+from tests.e2e.example import QUICK
 from tests.e2e.federation import manifests
 from tests.e2e.federation.machine import SP_METADATA, Federated, client, content, federated_machine
 from tests.e2e.federation.site import ACME, CORP, DASHBOARD
@@ -39,7 +40,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federated]:
 
 async def _served(machine: Federated) -> None:
     async with client(machine) as on:
-        await machine.serve(on)
+        await machine.serve(on, keystone=QUICK)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,9 @@ def reader(running: Federated, tmp_path_factory: pytest.TempPathFactory) -> Read
         (ACME, manifests.OIDC, running.idp.issuer(ACME)),
         (CORP, manifests.SAML, running.idp.entity(CORP)),
     ):
-        _adapt(checkout / "examples" / example.name, [*manifests.site(running.base, DASHBOARD), *backends[name]])
+        site = manifests.site(running.base, DASHBOARD)
+        site[-1]["spec"] |= QUICK
+        _adapt(checkout / "examples" / example.name, [*site, *backends[name]])
         (claims,) = (checkout / "examples" / example.name).glob("*.claims")
         claims.write_text(claims.read_text().replace(f"https://127.0.0.11:8443/realms/{name}", issuer))
     trusted = folder / "ca.pem"

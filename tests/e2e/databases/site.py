@@ -21,6 +21,8 @@ from moorage.core.meta import JsonObject
 from moorage.kube import resources
 
 DB_SECRET = "keystone-database"
+PACE = 0.1
+"""Seconds between the beginnings of two logins of one client at least: the processors are there for what goes on meanwhile, too."""
 
 
 def on_server(database: Database, directory: Directory, replicas: int) -> list[JsonObject]:
@@ -82,12 +84,15 @@ class Load:
 
 @contextlib.asynccontextmanager
 async def load(clients: dict[str, Callable[[], Awaitable[Login]]]) -> AsyncIterator[Load]:
-    """Each client logs in again as soon as it has its answer, for as long as the block runs; the last answers are awaited."""
-    noted, ended = Load({name: Counter() for name in clients}), asyncio.Event()
+    """Each client logs in again when it has its answer, ten times a second at most, for as long as the block runs; the last answers are awaited."""
+    noted, ended, clock = Load({name: Counter() for name in clients}), asyncio.Event(), asyncio.get_running_loop().time
 
     async def loop(name: str, client: Callable[[], Awaitable[Login]]) -> None:
         while not ended.is_set():
+            next_one = clock() + PACE
             noted.note(name, await client(), 201)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(ended.wait(), next_one - clock())
 
     tasks = [asyncio.create_task(loop(name, client)) for name, client in clients.items()]
     try:

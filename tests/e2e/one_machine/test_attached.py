@@ -60,6 +60,7 @@ def applied(arguments: Arguments, up: Machine) -> Machine:
 async def _apply(up: Machine) -> None:
     async with cloud(up.kubeconfig) as site:
         documents = example.manifests(up.directory)
+        example.of_kind(documents, "Keystone")["spec"]["extraConfig"] = example.QUICK["extraConfig"]
         if MACHINE.exists():
             kubectl = Kubectl(up.kubeconfig, up.folder, namespace=site.namespace)
             said = kubectl("apply", "--server-side", "-f", "-", given=yaml.safe_dump_all(documents))
