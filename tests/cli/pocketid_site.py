@@ -101,7 +101,7 @@ async def _clients(remote: PocketID, groups: dict[str, str]) -> None:
         ("wiki-3", "WIKI"),
         ("kanji", "文書"),
         ("kana", "かな"),
-        ("bidi", "a\u202egnp\nx"),
+        ("bidi", "a\u202egnp x"),
     ):
         await remote.create_oidc_client({"id": id, "name": name, "callbackURLs": [CALLBACK]})
 
