@@ -19,6 +19,7 @@ import yaml
 from tests.docs.commands import PEOPLE, commands
 from tests.docs.reader import Reader, copy
 from tests.e2e.cloud import BACKEND, Cloud, holds
+from tests.e2e.example import QUICK
 from tests.e2e.federation import manifests
 from tests.e2e.federation.machine import Federated, client, federated_machine
 from tests.e2e.federation.site import DASHBOARD
@@ -62,7 +63,7 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
 
 async def _served(machine: Federated) -> None:
     async with client(machine) as on:
-        await machine.serve(on)
+        await machine.serve(on, keystone=QUICK)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def reader(stand: Stand, tmp_path_factory: pytest.TempPathFactory) -> Reader:
     for file in (checkout / EXAMPLE).iterdir():
         text = file.read_text().replace(WRITTEN, stand.issuer).replace(GATEWAY, stand.machine.base)
         file.write_text(text.replace("change-me-to-an-api-key-of-your-server", API_KEY))
-    _change(checkout / EXAMPLE / "20-keystone.yaml", federation={"trustedDashboards": [DASHBOARD]})
+    _change(checkout / EXAMPLE / "20-keystone.yaml", federation={"trustedDashboards": [DASHBOARD]}, **QUICK)
     _change(checkout / EXAMPLE / "30-instance.yaml", appUrl=stand.issuer, external={"url": stand.inside})
     there = {ours: _address(stand, theirs) for ours, theirs in manifests.ENDPOINTS.items()}
     trusted = {"caBundleSecretRef": {"name": "people-ca"}, "endpoints": there}
