@@ -138,13 +138,15 @@ def _shape(spec: Spec) -> Iterator[Finding]:
 
 
 def _reach(spec: Spec, keystone: JsonObject | None) -> Iterator[str]:
-    """SAML logins need https at Keystone's public address: browsers drop the cookie otherwise (decisions, Keystone 21)."""
-    if spec.type != "SAML" or keystone is None:
+    """Keystone's public address: federation works behind some only, and browsers drop SAML's cookie without https (decisions, Keystone 21)."""
+    if spec.type == "LDAP" or keystone is None:
         return
-    bootstrap = keystone["spec"].get("bootstrap") or {}
-    base = urlsplit(bootstrap.get("publicEndpoint") or "http://")
-    if base.scheme != "https" and base.hostname not in _LOOPBACK:
-        name = keystone["metadata"]["name"]
+    name, bootstrap = keystone["metadata"]["name"], keystone["spec"].get("bootstrap") or {}
+    url = bootstrap.get("publicEndpoint")
+    if url and (why := federation.endpoint_doubt(url)):
+        yield f"spec.keystoneRef: bootstrap.publicEndpoint of Keystone {name} {why}: the backend is not served, nobody can log in through it"
+    base = urlsplit(url or "http://")
+    if spec.type == "SAML" and base.scheme != "https" and base.hostname not in _LOOPBACK:
         yield f"spec.type: SAML logins need https: set bootstrap.publicEndpoint of Keystone {name} to its https:// address"
 
 

@@ -42,6 +42,8 @@ MOST_SPELLINGS: Final = 2048
 """Spellings of all headers of one backend at most."""
 ID: Final = re.compile(r"[A-Za-z0-9_-]+")
 """What an identity provider or a protocol may be called."""
+SERVABLE: Final = "federation needs an http or https URL with a plain host name and no path but /v3"
+"""What every public endpoint must be that federated backends are served behind."""
 _HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
 _ESSENTIAL: Final = re.compile(
     r"ACCEPT(-.*)?|AUTHORIZATION|CONNECTION|CONTENT-.*|COOKIE|EXPECT|HOST|KEEP-ALIVE|ORIGIN|REFERER|TE|TRAILER|TRANSFER-ENCODING|UPGRADE"
@@ -98,18 +100,38 @@ class Base:
 
 
 def base_of(url: str) -> Base | None:
-    """The public URL without `/v3`; None when federation cannot work behind it: it has a path, or its host is no plain name."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
+    """The public URL without `/v3`; None when federation cannot work behind it, and `base_fault` says why."""
+    if base_fault(url):
         return None
-    host = parts.hostname or ""
-    rest = parts.path.strip("/") or parts.query or parts.fragment or parts.username or parts.password
-    if parts.scheme not in ("http", "https") or rest or not _HOST.fullmatch(host):
-        return None
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port
     own = port is None or port == {"http": 80, "https": 443}[parts.scheme]
     return Base(f"{parts.scheme}://{host}" + ("" if own else f":{port}"), parts.scheme, host, None if own else port)
+
+
+def base_fault(url: str) -> str:
+    """What of a public URL without `/v3` federation cannot work behind, "" when it can."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return "names no host and port that can be read"
+    path = parts.path.rstrip("/")
+    faults = {
+        "is no http or https URL": parts.scheme not in ("http", "https"),
+        "holds a user or a password": parts.username or parts.password,
+        f"has the path {path!r}": path.strip("/"),
+        "has a query (?)": parts.query,
+        "has a fragment (#)": parts.fragment,
+        "names its host by something else than a plain name": not _HOST.fullmatch(parts.hostname or ""),
+    }
+    return next((why for why, found in faults.items() if found), "")
+
+
+def endpoint_doubt(url: str) -> str:
+    """What of a Keystone's declared public endpoint keeps every federated backend from being served, and what is needed; "" when nothing does."""
+    why = base_fault(url.rstrip("/").removesuffix("/v3").rstrip("/"))
+    return f"{why}, and {SERVABLE}" if why else ""
 
 
 def federated(backend: KeystoneIdentityBackend) -> Oidc | Saml | None:

@@ -171,7 +171,7 @@ def render(backend: KeystoneIdentityBackend, materials: Materials) -> Rendered:
     if oidc is None:
         raise Skip("UnsupportedType", "spec.oidc is missing")
     checked(backend, _check_text(oidc))
-    base, found = public(materials), document(materials)
+    base, found = public(backend, materials), document(materials)
     _check_issuer(oidc, found)
     secret = _client_secret(oidc, materials)
     authorities = _authorities(oidc, materials)

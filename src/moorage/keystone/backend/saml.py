@@ -152,7 +152,7 @@ def render(backend: KeystoneIdentityBackend, materials: Materials) -> Rendered:
     if saml is None:
         raise Skip("UnsupportedType", "spec.saml is missing")
     checked(backend, (*_check_text(saml), *_check_attributes(saml.forward_attributes or ())))
-    public(materials)
+    public(backend, materials)
     found = document(materials)
     _check_entity(saml, found)
     pair = pair_of(backend, materials)

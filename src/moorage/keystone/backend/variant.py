@@ -111,7 +111,7 @@ class Wanted:
 # --- what the federated ones share
 
 
-def public(materials: Materials) -> Base:
+def public(backend: KeystoneIdentityBackend, materials: Materials) -> Base:
     """The public address that redirect URI and endpoints are made from.
 
     Raises:
@@ -121,10 +121,8 @@ def public(materials: Materials) -> Base:
         raise Skip("PublicEndpointUnknown", "the public address of the Keystone is not known yet", pending=True)
     base = federation.base_of(materials.base)
     if base is None:
-        raise Skip(
-            "PublicEndpointUnsupported",
-            "federation needs a bootstrap.publicEndpoint of http or https, a plain host name and no path but /v3",
-        )
+        where = f"bootstrap.publicEndpoint of Keystone {backend.spec.keystone_ref.name}"
+        raise Skip("PublicEndpointUnsupported", f"{where} {federation.endpoint_doubt(materials.base)}")
     return base
 
 

@@ -269,6 +269,7 @@ RULES: Final[tuple[Callable[[Keystone], Iterator[FieldError]], ...]] = (
 
 def _warnings(keystone: Keystone, now: datetime) -> Iterator[str]:
     spec = keystone.spec
+    yield from _unserved(keystone)
     for url in (spec.federation.trusted_dashboards if spec.federation else None) or ():
         if url.startswith("http://"):
             yield f"spec.federation.trustedDashboards: {url} receives tokens over plain http"
@@ -287,6 +288,17 @@ def _warnings(keystone: Keystone, now: datetime) -> Iterator[str]:
     ):
         yield f"spec.cache.backend: {MEMORY_CACHE} is of each worker alone, a revoked token may be served until it expires there"
     yield from _short_rotation(keystone, now)
+
+
+def _unserved(keystone: Keystone) -> Iterator[str]:
+    """A public endpoint behind which no federated backend works, of a Keystone that is to have some."""
+    url = keystone.spec.bootstrap.public_endpoint
+    if keystone.spec.federation is None or url is None or url_fault(url):
+        return
+    from moorage.keystone.backend.federation import endpoint_doubt  # brings the types of backends
+
+    if why := endpoint_doubt(url):
+        yield f"spec.bootstrap.publicEndpoint: {why}: OIDC and SAML backends are not served, those that are attached get closed"
 
 
 def _taken_away(keystone: Keystone, old: JsonObject | None) -> Iterator[str]:
