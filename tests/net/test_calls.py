@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -127,6 +128,30 @@ async def test_a_service_is_reached_by_its_name_and_writes_are_fenced(made: Call
     with pytest.raises(NotConnected) as told:
         await elsewhere.ask(Call("GET", "/"), 10)
     assert told.value.why == "Service other does not exist in namespace default"
+
+
+async def test_many_requests_leave_room_for_others(made: Callable[..., Server]) -> None:
+    """A server never has more than eight of ours at once, and waiting for a turn is not waiting for an answer."""
+    here, most, count = 0, 0, 40
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal here, most
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while True:
+                await reader.readuntil(b"\r\n\r\n")
+                here += 1
+                most = max(most, here)
+                await asyncio.sleep(0)  # whoever else may ask does so now
+                here -= 1
+                writer.write(OK)
+        writer.close()
+
+    listener = await asyncio.start_server(connected, "127.0.0.1", 0)
+    server = made(listener.sockets[0].getsockname()[1])
+    answers = await asyncio.gather(*(server.ask(Call("GET", f"/{n}"), 10) for n in range(count)))
+    listener.close()
+    assert [answer.status for answer in answers] == [200] * count
+    assert most <= 8
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])

@@ -28,6 +28,8 @@ from .resolver import SystemResolver
 ANSWER_LIMIT: Final = 8 * 1024 * 1024
 """Bytes of an answer at most, also after decompression."""
 _KEPT: Final = 15.0
+_AT_ONCE: Final = 8
+"""Requests to one server that are under way together: whoever else is served there must not wait behind all that we would like to know."""
 _CONNECT: Final = 5.0
 _KNOWN: Final = 5.0
 """Seconds that the addresses of a name are believed."""
@@ -64,22 +66,24 @@ class Server:
         self._calls, self._prefix = calls, where.path.rstrip("/")
         self._head = f" HTTP/1.1\r\nHost: {where.netloc.rpartition('@')[2]}\r\nAccept: application/json\r\nUser-Agent: moorage\r\n"
         self._door = Door((tls or calls.roots()) if secure else None, seconds=_CONNECT)
+        self._places = asyncio.Semaphore(_AT_ONCE)
         self._pool = Pool(self.host, self.port, addresses=self._addresses, limit=ANSWER_LIMIT, kept=_KEPT)
 
     async def ask(self, call: Call, seconds: float) -> Answer:
-        """Send it.
+        """Send it, in its turn: the seconds begin then.
 
         Raises:
             HttpError: there was no answer. TimeoutError: none in time. ValueError: it holds what no request line or header carries.
         """
         request = self._bytes(call)
-        try:
-            return await self._once(call, request, seconds)
-        except Stale:
-            if call.method not in _REPEATABLE:
-                raise
-            self._pool.forget()
-            return await self._once(call, request, seconds)
+        async with self._places:
+            try:
+                return await self._once(call, request, seconds)
+            except Stale:
+                if call.method not in _REPEATABLE:
+                    raise
+                self._pool.forget()
+                return await self._once(call, request, seconds)
 
     async def _once(self, call: Call, request: bytes, seconds: float) -> Answer:
         if call.method not in _READING and not call.asking:

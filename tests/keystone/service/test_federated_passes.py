@@ -124,6 +124,27 @@ async def test_attaching_oidc_puts_the_sidecar_in_front_and_runs_no_job_again(m:
     assert {job["metadata"]["uid"] for job in (await m.client.list(JOB, m.namespace)).items} == jobs
 
 
+@pytest.mark.case("S1", "P4")
+async def test_a_backend_is_detached_although_the_administrators_secret_is_missing(m: Machine) -> None:
+    """What runs needs no administrator: whoever is deleted loses its place in the pods, and the status still tells what is missing."""
+    await oidc(m)
+    await saml(m)
+    await m.drive()
+    secret = Key(m.namespace, "keystone-admin")
+    held = await m.client.get(SECRET, secret)
+    await m.client.delete(SECRET, secret)
+    await detach(m, "acme")
+    await m.drive()
+    assert not [name for name in await files(m) if name.startswith("acme.")]
+    assert "corp.digest" in await files(m)
+    found = await m.conditions()
+    assert found["SecretsReady"] == ("False", "WaitingForAdminCredentials")
+    assert found["BootstrapReady"] == ("True", "BootstrapComplete")
+    await m.put(SECRET, {**held, "metadata": {"name": secret.name, "namespace": m.namespace}})
+    await m.drive()
+    assert (await m.conditions())["Ready"] == ("True", "AllReady")
+
+
 @pytest.mark.case("S8")
 async def test_a_changed_client_secret_rolls_once_and_the_old_one_is_not_kept(m: Machine) -> None:
     """Generations with the same secrets stay for a roll back, at most three; one with another client secret goes after the roll."""

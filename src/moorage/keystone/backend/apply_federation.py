@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from moorage.keystone.identity import Conflict, Identity, IdentityError, NotFound
 from moorage.keystone.identity_errors import Refused
@@ -37,8 +37,6 @@ from .seen_federation import (
     UpdateProvider,
 )
 
-AT_ONCE: Final = 8
-"""Requests of one plan that are under way together."""
 Item = TypeVar("Item")
 
 
@@ -279,14 +277,8 @@ async def _revoke(seen: Seen, identity: Identity, plan: RevokeRoles) -> Seen:
 
 
 async def _each(items: Iterable[Item], do: Callable[[Item], Awaitable[None]]) -> IdentityError | None:
-    """Do it for every item, a few at once; the first refusal, after all had their turn."""
-    places = asyncio.Semaphore(AT_ONCE)
-
-    async def one(item: Item) -> None:
-        async with places:
-            await do(item)
-
-    answers = await asyncio.gather(*(one(item) for item in items), return_exceptions=True)
+    """Do it for every item; the first refusal, after all had their turn."""
+    answers = await asyncio.gather(*map(do, items), return_exceptions=True)
     errors = [answer for answer in answers if isinstance(answer, BaseException)]
     bug = next((error for error in errors if not isinstance(error, IdentityError)), None)
     if bug is not None:

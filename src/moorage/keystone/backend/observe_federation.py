@@ -17,7 +17,7 @@ from moorage.keystone.identity import Identity, IdentityError
 from moorage.keystone.identity_access import Grant
 from moorage.keystone.identity_federation import IdentityProvider, Protocol
 
-from .owned import foreign_users
+from .owned import foreign_users, owned_providers
 from .recent import CROWD, Names, Questions, fewest
 from .seen import Seen
 from .seen_federation import Objects
@@ -36,7 +36,8 @@ async def look(seen: Seen, identity: Identity, names: Names, now: datetime) -> O
         return Objects()
     providers, mappings = await asyncio.gather(_providers(seen, wanted, identity), _mappings(seen, wanted, identity))
     protocols = await _protocols(providers, identity)
-    found = Objects(providers, protocols, mappings, users=await _users(seen, wanted, mappings, identity))
+    found = Objects(providers, protocols, mappings)
+    found = found.after(users=await _users(seen.after(objects=found), wanted, mappings, identity))
     if seen.terminating:
         return found
     groups = await _groups(seen, wanted, identity)
@@ -86,8 +87,8 @@ def _is_at_stake(seen: Seen, wanted: Wanted, id: str, rules: list[JsonObject]) -
     """A mapping of an earlier name goes; the wanted one goes with its backend, and is rewritten when a person lets us take it over."""
     if id != wanted.mapping:
         return True
-    if seen.terminating:
-        return not seen.mount.carries
+    if seen.terminating:  # first it is closed and leaves the pods: until then nothing depends on the answer
+        return not seen.mount.carries and not any(item.enabled for item in owned_providers(seen))
     return adopts_objects(seen.backend) and not same_rules(rules, wanted.rules)
 
 

@@ -70,6 +70,14 @@ def secrets(seen: Seen) -> Answer:
     """The credentials that a person brings."""
     if isinstance(seen.wanted.connection, SecretFault):
         return Waiting("WaitingForDBCredentials", str(seen.wanted.connection), after=15)
+    if seen.child(DEPLOYMENT, seen.name) is None:
+        return administrator(seen)
+    return Met("SecretsAvailable")
+
+
+def administrator(seen: Seen) -> Answer:
+    """The administrator's password. Without it nothing is begun; what runs already goes on, since pods take nothing from it: above all
+    a backend that is being deleted has to lose its place in them."""
     if isinstance(seen.wanted.password, SecretFault) and seen.wanted.password.missing:
         return Waiting("WaitingForAdminCredentials", str(seen.wanted.password), after=15)
     return Met("SecretsAvailable")
@@ -253,9 +261,9 @@ def api(seen: Seen) -> Answer:
 
 def bootstrapped(seen: Seen) -> Answer:
     """Administrator, region and endpoints, made by a Job that may run again."""
-    if isinstance(seen.wanted.password, SecretFault):
-        return Stalled("AdminSecretInvalid", str(seen.wanted.password))
-    held = seen.child(SECRET, f"{seen.name}-bootstrap")
+    held, password = seen.child(SECRET, f"{seen.name}-bootstrap"), seen.wanted.password
+    if isinstance(password, SecretFault) and not (password.missing and held):
+        return Stalled("AdminSecretInvalid", str(password))
     assert held is not None
     job = bootstrap(seen.keystone, seen.wanted.mounts.config, repositories.version_of(held))
     return job_step(seen, "Bootstrap", job, ("BootstrapInProgress", "BootstrapFailed", 60)) or Met("BootstrapComplete")
@@ -275,7 +283,7 @@ def trusts(seen: Seen) -> Answer:
 GROUPS: Final = (
     (Rule("SecretsReady", supported),),
     (Rule("SecretsReady", secrets),),
-    (Rule("SecretsReady", connection),),
+    (Rule("SecretsReady", connection), Rule("SecretsReady", administrator, blocking=False)),
     (Rule("IdentityBackendsReady", federation_secrets.made, blocking=False),),
     (Rule("IdentityBackendsReady", federation_secrets.exported, blocking=False),),
     (Rule("IdentityBackendsReady", gathered),),
