@@ -7,7 +7,6 @@ look anything up. Source: seed 000, Immutability and Validation Summary; spec/ke
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any, Final, get_args
@@ -21,12 +20,11 @@ from moorage.schema.review import Admission, Review, Verdict, verdict
 
 from . import federation, ldap, mapping, oidc, saml, siblings
 from .federated_checks import fits_idp_name
-from .finding import Finding, control_characters
+from .finding import Finding, control_characters, everywhere, few
 from .types import GROUP, KIND, VERSION, KeystoneIdentityBackend, Spec
 
 _KEYSTONES: Final = ResourceType(GROUP, VERSION, "Keystone", "keystones")
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-_INDEX: Final = re.compile(r"\[\d+\]")
 
 
 def default(obj: JsonObject) -> JsonObject:
@@ -91,8 +89,11 @@ def validate(review: Review) -> Verdict:
         first = error.errors(include_url=False, include_input=False)[0]
         path = ".".join(map(str, first["loc"]))
         return verdict([internal(path, f"this version cannot read the object: {first['msg']}")])
-    errors = [item for item in found if isinstance(item, FieldError) and _identity(item) not in known]
-    return verdict(errors, dict.fromkeys(item for item in found if isinstance(item, str)))
+    told = list(few(item for item in dict.fromkeys(found) if isinstance(item, str)))
+    errors = few(item for item in found if isinstance(item, FieldError) and _identity(item) not in known)
+    return verdict(
+        (item for item in errors if isinstance(item, FieldError)), (item for item in told if isinstance(item, str))
+    )
 
 
 def _stored(review: Review) -> Iterator[FieldError]:
@@ -102,7 +103,7 @@ def _stored(review: Review) -> Iterator[FieldError]:
 
 
 def _identity(error: FieldError) -> tuple[str, str, str]:
-    return _INDEX.sub("[]", error.path), error.type.value, error.body
+    return everywhere(error.path), error.type.value, error.body
 
 
 def _findings(obj: JsonObject, review: Review) -> Iterator[Finding]:
@@ -114,7 +115,7 @@ def _findings(obj: JsonObject, review: Review) -> Iterator[Finding]:
         saml.check(backend),
         _reach(backend.spec, review.parent),
         _conveyance(backend),
-        mapping.check(backend.spec),
+        mapping.check(backend.spec, mapping.patterns(KIND.parse(review.old).spec) if review.old is not None else ()),
         siblings.check(backend, siblings.others(obj, review.siblings)),
     )
 

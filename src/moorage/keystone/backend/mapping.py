@@ -7,13 +7,14 @@ Source: seed 000, MappingRuleSpec and FederationGroupSpec; spec/keystone.md 2.4;
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from moorage.schema.fielderror import FieldError, duplicate, invalid, required
 from moorage.schema.model import Model
 
-from .finding import Finding, control_characters
+from .finding import FEW, Finding, control_characters
 from .mapping_doubts import doubts
 from .mapping_match import NotAPattern, compiled
 from .mapping_patterns import endless
@@ -43,10 +44,55 @@ _ORDINAL: Final = {3: "third"}
 _ANCHORED: Final = re.compile(r"(\(\?[aimsux]+\))?(\^|\\A).*(\$|\\Z)", re.DOTALL)
 
 
-def check(spec: Spec) -> Iterator[Finding]:
-    """All complaints about spec.mappings and spec.groups."""
+@dataclass
+class _Judge:
+    """Looks at expressions until enough of them are refused: then the object is refused whatever the others are, and they are counted only.
+
+    Args:
+        stored: expressions that block nothing, because the stored object has them.
+    """
+
+    stored: Collection[str]
+    refused: int = field(default=0, init=False)
+    slow: int = field(default=0, init=False)
+    passed_over: int = field(default=0, init=False)
+
+    def complaints(self, where: str, pattern: str) -> Iterator[Finding]:
+        """What is wrong with one expression."""
+        if self.refused >= FEW:
+            self.passed_over += 1
+            return
+        try:
+            compiled(pattern)
+        except NotAPattern as error:
+            yield self._refusal(where, pattern, f"is not a regular expression: {error}")
+            return
+        if endless(pattern):
+            yield self._refusal(where, pattern, _ENDLESS)
+        elif self.slow < FEW and (grows := power(pattern)) >= SLOW:
+            self.slow += 1
+            yield f"{where}: {_SLOW.format(power=_ORDINAL.get(grows, f'{grows}th'))}"
+        if not _is_anchored(pattern):
+            yield f"{where}: the expression is not anchored with ^ and $, so it matches any value that contains it"
+
+    def _refusal(self, where: str, pattern: str, why: str) -> FieldError:
+        self.refused += pattern not in self.stored
+        return invalid(where, pattern, why)
+
+
+def patterns(spec: Spec) -> frozenset[str]:
+    """All expressions of a backend."""
+    entries = [remote for rule in spec.mappings or () for remote in rule.remote if remote.regex]
+    return frozenset(text for remote in entries for text in (*(remote.any_one_of or ()), *(remote.not_any_of or ())))
+
+
+def check(spec: Spec, stored: Collection[str] = ()) -> Iterator[Finding]:
+    """All complaints about spec.mappings and spec.groups; of `stored` expressions none is a reason to stop looking at others."""
+    judge = _Judge(stored)
     for index, rule in enumerate(spec.mappings or ()):
-        yield from _check_rule(f"spec.mappings[{index}]", index, rule)
+        yield from _check_rule(f"spec.mappings[{index}]", index, rule, judge)
+    if judge.passed_over:
+        yield f"spec.mappings: {judge.passed_over} more expressions were not looked at: mend those that are refused first"
     if spec.type != "LDAP" and not spec.mappings:
         yield "spec.mappings: is empty: nobody can log in, and the identity provider stays disabled until there is a rule"
     names = [group.name for group in spec.groups or ()]
@@ -57,24 +103,24 @@ def check(spec: Spec) -> Iterator[Finding]:
     yield from doubts(spec)
 
 
-def _check_rule(path: str, number: int, rule: MappingRule) -> Iterator[Finding]:
+def _check_rule(path: str, number: int, rule: MappingRule, judge: _Judge) -> Iterator[Finding]:
     if not rule.local:
         yield required(f"{path}.local", "a mapping rule needs at least one local entry")
     if not rule.remote:
         yield required(f"{path}.remote", "a mapping rule needs at least one remote entry")
     for index, remote in enumerate(rule.remote):
         where = f"{path}.remote[{index}]"
-        yield from _check_remote(where, remote)
+        yield from _check_remote(where, remote, judge)
         yield from _printable(where, remote)
     silent = [index for index, remote in enumerate(rule.remote) if remote.any_one_of or remote.not_any_of]
     for index, local in enumerate(rule.local):
         where = f"{path}.local[{index}]"
         yield from _check_local(where, local)
-        for field, text in _texts(where, local):
-            yield from _check_placeholders(field, text, number, len(rule.remote) - len(silent), silent)
+        for place, text in _texts(where, local):
+            yield from _check_placeholders(place, text, number, len(rule.remote) - len(silent), silent)
 
 
-def _check_remote(path: str, remote: MappingRemote) -> Iterator[Finding]:
+def _check_remote(path: str, remote: MappingRemote, judge: _Judge) -> Iterator[Finding]:
     if not remote.type:
         yield required(f"{path}.type", "a remote entry needs the WSGI key of a claim")
     elif not _REMOTE_TYPE.fullmatch(remote.type):
@@ -87,26 +133,15 @@ def _check_remote(path: str, remote: MappingRemote) -> Iterator[Finding]:
     if len(filled) > 1:
         yield invalid(path, ", ".join(filled), "at most one of anyOneOf, notAnyOf, blacklist, whitelist may be set")
     if remote.regex:
-        yield from _check_regex(path, remote)
+        yield from _check_regex(path, remote, judge)
 
 
-def _check_regex(path: str, remote: MappingRemote) -> Iterator[Finding]:
-    field, patterns = ("anyOneOf", remote.any_one_of) if remote.any_one_of else ("notAnyOf", remote.not_any_of)
-    if not patterns:
+def _check_regex(path: str, remote: MappingRemote, judge: _Judge) -> Iterator[Finding]:
+    name, found = ("anyOneOf", remote.any_one_of) if remote.any_one_of else ("notAnyOf", remote.not_any_of)
+    if not found:
         yield invalid(f"{path}.regex", True, "regex needs anyOneOf or notAnyOf")
-    for index, pattern in enumerate(patterns or ()):
-        where = f"{path}.{field}[{index}]"
-        try:
-            compiled(pattern)
-        except NotAPattern as error:
-            yield invalid(where, pattern, f"is not a regular expression: {error}")
-            continue
-        if endless(pattern):
-            yield invalid(where, pattern, _ENDLESS)
-        elif (grows := power(pattern)) >= SLOW:
-            yield f"{where}: {_SLOW.format(power=_ORDINAL.get(grows, f'{grows}th'))}"
-        if not _is_anchored(pattern):
-            yield f"{where}: the expression is not anchored with ^ and $, so it matches any value that contains it"
+    for index, pattern in enumerate(found or ()):
+        yield from judge.complaints(f"{path}.{name}[{index}]", pattern)
 
 
 def _is_anchored(pattern: str) -> bool:
