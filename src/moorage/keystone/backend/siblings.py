@@ -91,8 +91,9 @@ def check(backend: KeystoneIdentityBackend, found: Iterable[JsonObject]) -> Iter
 
 def _federation(mine: Sibling, theirs: Sibling) -> Iterator[Finding]:
     block = f"spec.{mine.type.lower()}"
-    if mine.provider == theirs.provider:
-        detail = f"identity provider name collides with backend {theirs.name}"
+    if mine.provider.lower() == theirs.provider.lower():  # MySQL has one row for both
+        case = "" if mine.provider == theirs.provider else " (letter case does not count)"
+        detail = f"identity provider name collides with backend {theirs.name}{case}"
         yield duplicate(f"{block}.identityProviderName", mine.provider, detail)
     if _comparable(mine.remote_id) == _comparable(theirs.remote_id):
         field = "issuer" if mine.type == "OIDC" else "idpEntityID"
