@@ -176,7 +176,8 @@ def _conveyance(backend: KeystoneIdentityBackend) -> Iterator[FieldError]:
     faults = [(path, key, why) for path, key in spelled if (why := federation.claim_fault(key))]
     yield from (invalid(path, key, why) for path, key, why in faults)
     if not faults and (why := federation.crowd_fault(backend)):
-        yield invalid("spec.mappings", "<rules>", why)
+        path = federation.crowded(backend)
+        yield invalid(path, "<rules>" if path == "spec.mappings" else "<names>", why)
 
 
 def _keystone_of(obj: JsonObject) -> tuple[ResourceType, str] | None:

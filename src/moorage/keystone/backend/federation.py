@@ -40,6 +40,7 @@ JOINTS: Final = 9
 """Dashes in a header name at most: a name with n of them is stripped in 2^n spellings."""
 MOST_SPELLINGS: Final = 2048
 """Spellings of all headers of one backend at most."""
+_DEAREST: Final = 3
 ID: Final = re.compile(r"[A-Za-z0-9_-]+")
 """What an identity provider or a protocol may be called."""
 SERVABLE: Final = "federation needs an http or https URL with a plain host name and no path but /v3"
@@ -248,12 +249,25 @@ def claims_fault(backend: KeystoneIdentityBackend) -> str:
 
 def crowd_fault(backend: KeystoneIdentityBackend) -> str:
     """Why the claims of this backend are too many together, "" when they are not."""
-    many = sum(map(spelled, _headers(backend)))
+    headers = _headers(backend)
+    many = sum(map(spelled, headers))
+    if many <= MOST_SPELLINGS:
+        return ""
+    dearest = sorted(headers, key=lambda name: (-spelled(name), name))[:_DEAREST]
+    named = ", ".join(f"HTTP_{name.replace('-', '_')} ({spelled(name)})" for name in dearest)
     return (
-        f"its claims have {many} spellings, at most {MOST_SPELLINGS} are kept free of forged ones"
-        if many > MOST_SPELLINGS
-        else ""
+        f"its claims have {many} spellings, at most {MOST_SPELLINGS} are kept free of forged ones, and each underscore in a name doubles them:"
+        f" use fewer claims or shorter names; the longest: {named}"
     )
+
+
+def crowded(backend: KeystoneIdentityBackend) -> str:
+    """The field that most spellings come from."""
+    block = federated(backend)
+    headers = _headers(backend)
+    forwarded = {header_of(f"HTTP_MELLON_{name}") for name in _forwarded(block)} if block else set()
+    share = sum(spelled(name) for name in headers if name in forwarded)
+    return "spec.saml.forwardAttributes" if 2 * share > sum(map(spelled, headers)) else "spec.mappings"
 
 
 def stripped(backend: KeystoneIdentityBackend) -> frozenset[str]:
