@@ -15,8 +15,8 @@ from tests.keystone.service.machine import Machine, machine, served
 
 from moorage.core.meta import JsonObject, Key
 from moorage.keystone.backend.types import KIND as BACKEND
+from moorage.keystone.backend.types import ROLLOVER
 from moorage.keystone.service.federation import CONFIG_VOLUME
-from moorage.keystone.service.key_pair import ROLLOVER
 from moorage.keystone.service.seen import CONFIG_MAP, DEPLOYMENT, JOB, SECRET, SERVICE, mounted
 from moorage.keystone.service.types import KIND
 from moorage.kube.client import Client

@@ -21,7 +21,7 @@ from moorage.schema.review import Admission, Review, Verdict, verdict
 from . import federation, ldap, mapping, oidc, saml, siblings
 from .federated_checks import fits_idp_name
 from .finding import Finding, control_characters, everywhere, few
-from .types import GROUP, KIND, VERSION, KeystoneIdentityBackend, Spec
+from .types import ADOPT, GROUP, KIND, ROLLOVER, STAGE, SWITCH, VERSION, KeystoneIdentityBackend, Spec
 
 _KEYSTONES: Final = ResourceType(GROUP, VERSION, "Keystone", "keystones")
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -115,6 +115,7 @@ def _findings(obj: JsonObject, review: Review) -> Iterator[Finding]:
         saml.check(backend),
         _reach(backend.spec, review.parent),
         _conveyance(backend),
+        _annotations(backend),
         mapping.check(backend.spec, mapping.patterns(KIND.parse(review.old).spec) if review.old is not None else ()),
         siblings.check(backend, siblings.others(obj, review.siblings)),
     )
@@ -178,6 +179,24 @@ def _conveyance(backend: KeystoneIdentityBackend) -> Iterator[FieldError]:
     if not faults and (why := federation.crowd_fault(backend)):
         path = federation.crowded(backend)
         yield invalid(path, "<rules>" if path == "spec.mappings" else "<names>", why)
+
+
+def _annotations(backend: KeystoneIdentityBackend) -> Iterator[str]:
+    """Annotations that people write by hand and that say nothing as they stand."""
+    spec, found = backend.spec, backend.metadata.annotations or {}
+    adopt, rollover = found.get(ADOPT), found.get(ROLLOVER)
+    if adopt is not None and spec.type == "LDAP":
+        yield f"metadata.annotations[{ADOPT}]: has no effect on type LDAP, which has no federation objects"
+    elif adopt not in (None, "true", "false"):
+        yield f'metadata.annotations[{ADOPT}]: has no effect: write "true" to take over what is there'
+    if rollover is None:
+        return
+    if spec.saml is None:
+        yield f"metadata.annotations[{ROLLOVER}]: has no effect on type {spec.type}: only SAML has a key pair"
+    elif spec.saml.sp and spec.saml.sp.certificate_secret_ref:
+        yield f"metadata.annotations[{ROLLOVER}]: has no effect beside spec.saml.sp.certificateSecretRef: put the new pair into that Secret"
+    elif rollover not in (STAGE, SWITCH):
+        yield f"metadata.annotations[{ROLLOVER}]: is one of {STAGE}, {SWITCH}; any other value withdraws a staged pair, as if it were absent"
 
 
 def _keystone_of(obj: JsonObject) -> tuple[ResourceType, str] | None:

@@ -25,6 +25,11 @@ FEDERATION_OBJECTS_READY: Final = "FederationObjectsReady"
 MAPPINGS_READY: Final = "MappingsReady"
 ADOPT: Final = "moorage.internal/adopt-federation-objects"
 """Annotation; "true" lets a backend take over an identity provider, mapping or protocol that it did not create."""
+ROLLOVER: Final = "moorage.internal/saml-sp-rollover"
+"""Annotation of a SAML backend. `stage`: the next pair exists and its certificate stands in the SP metadata beside the present one.
+`switch`: the next pair takes the place of the present one. Absent: a staged pair is withdrawn."""
+STAGE: Final = "stage"
+SWITCH: Final = "switch"
 
 
 @dataclass(frozen=True, slots=True)

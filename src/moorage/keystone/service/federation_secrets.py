@@ -13,10 +13,11 @@ from typing import Final
 from moorage.core.meta import JsonObject
 from moorage.core.outcome import Waiting
 from moorage.keystone.backend.precedence import precedence
+from moorage.keystone.backend.types import ROLLOVER, STAGE, SWITCH
 
 from . import manifests
 from .domains import data_of
-from .key_pair import ROLLOVER, STAGE, SWITCH, Pair, read_pair
+from .key_pair import Pair, read_pair
 from .met import Met
 from .plan import Ensure, MakePair, MakePassphrase, Plan, Remove, SwitchPair, Tell
 from .seen import SECRET, Attached, Inputs, Seen

@@ -26,11 +26,6 @@ from cryptography.x509.oid import NameOID
 
 CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"
-ROLLOVER: Final = "moorage.internal/saml-sp-rollover"
-"""Annotation of a SAML backend. `stage`: the next pair exists and its certificate stands in the SP metadata beside the present one.
-`switch`: the next pair takes the place of the present one. Absent: a staged pair is withdrawn."""
-STAGE: Final = "stage"
-SWITCH: Final = "switch"
 _BITS: Final = 2048
 _EARLY: Final = timedelta(hours=1)
 _LIFE: Final = timedelta(days=3652)
