@@ -283,6 +283,14 @@ def test_a_placeholder_of_an_authority_is_told_before_anybody_waits_for_it(moora
     assert not [item for item in json.loads(alone.stdout)["findings"] if item["rule"] == "Secret"]
 
 
+def test_metadata_that_are_none_are_told_as_the_controller_would(moorage: Run) -> None:
+    """The SAML example's placeholder: key, Secret and what is wrong with it."""
+    done = moorage("lint", EXAMPLE.parent / "keystone-saml", "-o", "json")
+    (told,) = (item for item in json.loads(done.stdout)["findings"] if item["rule"] == "Secret")
+    assert (told["severity"], told["name"], told["path"]) == ("warning", "corp", "spec.saml.idpMetadata.secretRef")
+    assert "key idp-metadata.xml of Secret corp-metadata: is not well-formed XML" in told["message"]
+
+
 def test_a_bundle_that_can_be_read_is_not_told(moorage: Run) -> None:
     """Neither is one of an LDAP backend; nonsense there is."""
     from tests.real.certificates import Authority

@@ -1,8 +1,8 @@
 """What of the Secrets that stand beside a backend in files will not do: for `moorage lint`.
 
 Enters: admitted backends, the Secrets of the same files. Leaves: sentences, never a value. A Secret that is not among the files is nobody's
-fault: people keep them elsewhere. It says only what no server could make good: a bundle of authorities that holds no certificate, such as the
-placeholder of an example. Contract: spec/cli.md, `moorage lint`.
+fault: people keep them elsewhere. It says only what no server could make good: a bundle of authorities that holds no certificate, or metadata
+that are none, such as the placeholder of an example. Contract: spec/cli.md, `moorage lint`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 from moorage.core.meta import JsonObject, Key, key_of
@@ -18,6 +19,7 @@ from .backend.authorities import UnusableBundle, certificates
 from .backend.types import KIND, KeystoneIdentityBackend
 
 _KEY: Final = "ca.crt"
+_DOCUMENT: Final = "idp-metadata.xml"
 
 
 def doubts(admitted: Iterable[JsonObject], others: Iterable[JsonObject]) -> Iterator[tuple[Key, str]]:
@@ -25,7 +27,8 @@ def doubts(admitted: Iterable[JsonObject], others: Iterable[JsonObject]) -> Iter
     secrets = {_key(obj): obj for obj in others if obj["kind"] == "Secret"}
     for obj in admitted:
         if obj["kind"] == KIND.kind:
-            yield from ((_key(obj), why) for why in _bundles(KIND.parse(obj), secrets))
+            backend = KIND.parse(obj)
+            yield from ((_key(obj), why) for why in chain(_bundles(backend, secrets), _metadata(backend, secrets)))
 
 
 def _bundles(backend: KeystoneIdentityBackend, secrets: Mapping[Key, JsonObject]) -> Iterator[str]:
@@ -36,7 +39,7 @@ def _bundles(backend: KeystoneIdentityBackend, secrets: Mapping[Key, JsonObject]
         "spec.saml.idpMetadata.caBundleSecretRef": spec.saml.idp_metadata.ca_bundle_secret_ref if spec.saml else None,
     }
     for path, ref in refs.items():
-        content = _content(secrets.get(Key(backend.metadata.namespace, ref.name))) if ref else None
+        content = _content(secrets.get(Key(backend.metadata.namespace, ref.name)), _KEY) if ref else None
         if ref is None or content is None:
             continue
         try:
@@ -45,15 +48,30 @@ def _bundles(backend: KeystoneIdentityBackend, secrets: Mapping[Key, JsonObject]
             yield f"{path}: key {_KEY} of Secret {ref.name} {unusable}"
 
 
-def _content(secret: JsonObject | None) -> bytes | None:
+def _metadata(backend: KeystoneIdentityBackend, secrets: Mapping[Key, JsonObject]) -> Iterator[str]:
+    """The identity provider's document, as the controller will read it."""
+    saml = backend.spec.saml
+    ref = saml.idp_metadata.secret_ref if saml else None
+    content = _content(secrets.get(Key(backend.metadata.namespace, ref.name)), _DOCUMENT) if ref else None
+    if saml is None or ref is None or content is None:
+        return
+    from .backend import metadata_saml  # brings an XML parser, which other backends do without
+    from .backend.materials import Fault
+
+    found = metadata_saml.parse(content, saml.idp_entity_id, now=None)
+    if isinstance(found, Fault):
+        yield f"spec.saml.idpMetadata.secretRef: key {_DOCUMENT} of Secret {ref.name}: {found.message}"
+
+
+def _content(secret: JsonObject | None, key: str) -> bytes | None:
     """What a server would hold under the key, b"" without it; None: nothing is known."""
     if secret is None:
         return None
-    plain = (secret.get("stringData") or {}).get(_KEY)
+    plain = (secret.get("stringData") or {}).get(key)
     if plain is not None:
         return str(plain).encode()
     try:
-        return base64.b64decode((secret.get("data") or {}).get(_KEY) or "", validate=True)
+        return base64.b64decode((secret.get("data") or {}).get(key) or "", validate=True)
     except (binascii.Error, ValueError):
         return b""
 

@@ -307,6 +307,22 @@ async def test_a_key_pair_that_somebody_deleted_is_made_anew_and_told(m: Machine
     assert (said.type, "register the new SP metadata" in said.message) == ("Warning", True)
 
 
+async def test_a_passphrase_that_somebody_deleted_is_made_anew_and_told(m: Machine) -> None:
+    """Sessions end with it; the first one is no news."""
+    await oidc(m)
+    await m.drive()
+    assert "OIDCPassphraseLost" not in [event.reason for event in m.told]
+    backend = await m.client.get(BACKEND.resource, Key(m.namespace, "acme"))
+    reached = {**backend["status"]["conditions"][0], "type": "ConfigProjected"}
+    status = {"status": {"conditions": [*backend["status"]["conditions"], reached]}}
+    await m.client.patch(BACKEND.resource, Key(m.namespace, "acme"), status, subresource="status")
+    await m.client.delete(SECRET, Key(m.namespace, "keystone-oidc-crypto-passphrase"))
+    await m.drive()
+    assert "keystone-oidc-crypto-passphrase" in await names(m)
+    (said,) = [event for event in m.told if event.reason == "OIDCPassphraseLost"]
+    assert (said.type, "sign in once more" in said.message) == ("Warning", True)
+
+
 async def test_a_key_pair_that_somebody_spoiled_says_what_to_do(m: Machine) -> None:
     """Ours is never written over: the sentence names the Secret, what is wrong with it, and the way out."""
     await saml(m)

@@ -33,7 +33,7 @@ def made(seen: Seen) -> Met | Plan:
     lacks, its metadata can be handed to the provider (C5)."""
     wanted = seen.wanted.federation
     if wanted.needs_passphrase:
-        return Plan("FederationSecrets", (MakePassphrase(f"{seen.name}{PASSPHRASE_SECRET}"),))
+        return Plan("FederationSecrets", (MakePassphrase(f"{seen.name}{PASSPHRASE_SECRET}"), *_forgotten(seen)))
     if wanted.needs_pair and seen.inputs.pair is None:
         return Plan("FederationSecrets", (MakePair(f"{seen.name}{PAIR_SECRET}"), *_lost(seen)))
     return _rollover(seen) or Met("FederationSecretsPresent")
@@ -46,6 +46,14 @@ def _lost(seen: Seen) -> tuple[Tell, ...]:
         return ()
     text = f'Secret "{seen.name}{PAIR_SECRET}" was gone, so a new key pair was made: register the new SP metadata at the identity provider'
     return (Tell("SAMLKeyPairLost", text),)
+
+
+def _forgotten(seen: Seen) -> tuple[Tell, ...]:
+    """A word about a passphrase that was there before: an OIDC backend was in use."""
+    if not any(item.projected and item.backend.spec.oidc for item in seen.inputs.backends):
+        return ()
+    text = f'Secret "{seen.name}{PASSPHRASE_SECRET}" was gone, so a new passphrase was made: people who signed in with OIDC sign in once more'
+    return (Tell("OIDCPassphraseLost", text),)
 
 
 def _rollover(seen: Seen) -> Plan | None:

@@ -24,7 +24,7 @@ def pause(seen: Seen) -> float:
     if seen.child(DEPLOYMENT, seen.name) is None or not _expects_more(seen):
         return 0.0
     attached = set(seen.wanted.attached)
-    since = [_ready_since(item) for item in seen.inputs.backends if item.name in attached and not _is_projected(item)]
+    since = [_ready_since(item) for item in seen.inputs.backends if item.name in attached and not item.projected]
     waited = [(seen.now - time).total_seconds() for time in since if time is not None]
     return LOOK if since and len(waited) == len(since) and max(waited) < GATHER else 0.0
 
@@ -37,10 +37,6 @@ def _expects_more(seen: Seen) -> bool:
 def _age(item: Attached, now: datetime) -> float:
     born = _time(item.backend.metadata.creation_timestamp)
     return (now - born).total_seconds() if born else YOUNG
-
-
-def _is_projected(item: Attached) -> bool:
-    return any(c.type == "ConfigProjected" and c.status == "True" for c in item.backend.status.conditions)
 
 
 def _ready_since(item: Attached) -> datetime | None:

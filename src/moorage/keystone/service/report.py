@@ -64,7 +64,7 @@ _WARNED: Final = frozenset(
 """Reasons that also make a Warning event when they come up: a person is needed, or somebody else's object is in the way."""
 EVENTS: Final = (
     "IdentityBackendSkipped", "FederationProxyImageMissing", "FederationMetadataStale", "SAMLEntityIDChanged",
-    "SAMLKeyPairSwitched", "SAMLKeyPairLost", "ExtraConfigOwnedKeyOverride", "FernetKeysRotated", "CredentialKeysRotated", *sorted(_WARNED),
+    "SAMLKeyPairSwitched", "SAMLKeyPairLost", "OIDCPassphraseLost", "ExtraConfigOwnedKeyOverride", "FernetKeysRotated", "CredentialKeysRotated", *sorted(_WARNED),
 )  # fmt: skip
 """Every event reason, for the reference."""
 _STEPS: Final = {

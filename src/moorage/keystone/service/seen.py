@@ -84,6 +84,11 @@ class Attached:
         return bool(self.backend.metadata.deletion_timestamp)
 
     @property
+    def projected(self) -> bool:
+        """Whether every replica ran with it when its controller last looked."""
+        return any(c.type == "ConfigProjected" and c.status == "True" for c in self.backend.status.conditions)
+
+    @property
     def domain_ready(self) -> bool:
         return any(c.type == "DomainReady" and c.status == "True" for c in self.backend.status.conditions)
 
