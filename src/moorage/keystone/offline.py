@@ -17,6 +17,7 @@ from moorage.core.meta import JsonObject, Key, key_of
 from moorage.keystone import placeholders
 from moorage.keystone.backend.document_memory import Source
 from moorage.keystone.backend.documents import source_of
+from moorage.keystone.backend.federation import PAIR_SUFFIX
 from moorage.keystone.backend.materials import Data, Document, Fault, Materials
 from moorage.keystone.backend.render import secret_names
 from moorage.keystone.backend.types import KIND as BACKEND
@@ -24,7 +25,7 @@ from moorage.keystone.backend.types import KeystoneIdentityBackend
 from moorage.keystone.service import federated_pods, manifests
 from moorage.keystone.service.conf import ConfigFault
 from moorage.keystone.service.domains import data_of
-from moorage.keystone.service.federation_secrets import PAIR_SECRET, PASSPHRASE_SECRET, STAGED_SECRET
+from moorage.keystone.service.federation_secrets import PASSPHRASE_SECRET, STAGED_SECRET
 from moorage.keystone.service.network import Serving, network_policy
 from moorage.keystone.service.render import Wanted, base_children, bundles, wanted, workload
 from moorage.keystone.service.seen import Attached, Inputs, SecretFault
@@ -148,7 +149,7 @@ def _inputs(keystone: Keystone, backends: Iterable[JsonObject], beside: Beside) 
         policy=beside.objects.get(("ConfigMap", Key(namespace, policy.name))) if policy else None,
         backends=tuple(_attached(item, manifests.public_base(keystone), beside) for item in backends),
         passphrase=beside.secret(namespace, name + PASSPHRASE_SECRET),
-        pair=beside.secret(namespace, name + PAIR_SECRET),
+        pair=beside.secret(namespace, name + PAIR_SUFFIX),
         staged=beside.secret(namespace, name + STAGED_SECRET),
     )
 

@@ -16,13 +16,12 @@ from moorage.kube.resources import SECRETS
 from moorage.runtime.world import World
 
 from . import siblings
+from .federation import METADATA_SUFFIX
 from .materials import Document, Materials
 from .saml import pair_secret
 from .seen import Aside, Seen
 from .types import KIND, KeystoneIdentityBackend
 
-SP_METADATA: Final = "-saml-sp-metadata"
-"""What the Secret with our SAML metadata is called, after the name of the Keystone."""
 BY_KEYSTONE: Final = "backend-by-keystone"
 """Index of the backends of a Keystone, by namespace and name."""
 
@@ -44,7 +43,7 @@ def _sp_metadata(world: World, backend: KeystoneIdentityBackend) -> str:
     """Known as soon as it exists, so that it can be registered before anything else works."""
     if backend.spec.type != "SAML":
         return ""
-    name = f"{backend.spec.keystone_ref.name}{SP_METADATA}"
+    name = f"{backend.spec.keystone_ref.name}{METADATA_SUFFIX}"
     return name if world.cache.get(SECRETS, Key(backend.metadata.namespace, name)) else ""
 
 

@@ -32,6 +32,10 @@ FLOWS: Final = ("code", "code id_token", "code id_token token", "code token", "i
 """Response types that mod_auth_openidc knows; for any other it takes the first."""
 NOBODY: Final = "moorage-health-check"
 """Id of an identity provider that there never is: the sidecar's health check counts on Keystone's 404."""
+PAIR_SUFFIX: Final = "-saml-sp"
+"""What follows the Keystone's name in the name of the Secret with the generated key pair."""
+METADATA_SUFFIX: Final = "-saml-sp-metadata"
+"""The same of the Secret with the metadata that the provider is given."""
 KEY_LIMIT: Final = 253
 """Characters of a data key of a Secret."""
 RESERVED_KEYS: Final = frozenset({"proxy.conf", "httpd-base.conf"})

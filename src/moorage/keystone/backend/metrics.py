@@ -37,7 +37,6 @@ CALLS: Final = Series(
     _BACKEND,
     ("method",),
 )
-METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "login")
 
 
 def ready(key: Key, is_ready: bool) -> None:

@@ -18,13 +18,13 @@ from moorage.runtime.room import Caches, Index, Report, Room, Watch, by_index
 
 from . import metrics
 from .apply import apply
-from .aside import BY_KEYSTONE, SP_METADATA
+from .aside import BY_KEYSTONE
 from .decide import decide
+from .federation import METADATA_SUFFIX, PAIR_SUFFIX
 from .observe import observe
 from .observe_rivals import BY_DOMAIN, domain_of
 from .render import VARIANTS
 from .report import report
-from .saml import PAIR_SUFFIX
 from .seen import Plan, Seen
 from .types import FINALIZER, KIND, READY
 
@@ -56,7 +56,7 @@ def _secrets_of(backend: JsonObject) -> Iterable[str]:
     keystone, namespace = spec["keystoneRef"]["name"], backend["metadata"].get("namespace", "")
     names = list(_references(block))
     if type_ == "SAML":
-        names += [f"{keystone}{PAIR_SUFFIX}", f"{keystone}{SP_METADATA}"]
+        names += [f"{keystone}{PAIR_SUFFIX}", f"{keystone}{METADATA_SUFFIX}"]
     yield from (f"{namespace}/{name}" for name in names)
 
 

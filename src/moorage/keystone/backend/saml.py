@@ -107,8 +107,6 @@ def _given(source: SamlIdpMetadata) -> str:
 
 # --- rendering
 
-PAIR_SUFFIX: Final = "-saml-sp"
-"""What follows the Keystone's name in the name of the Secret with the generated key pair."""
 HERE: Final = "SAML_HERE"
 """Defined on the command line of the sidecar that answers SAML; the others hand its paths on (ADR 0012)."""
 
@@ -126,7 +124,7 @@ def pair_secret(backend: KeystoneIdentityBackend) -> str:
     """Name of the Secret with the service provider's key pair: the declared one, else the one that is generated."""
     saml = backend.spec.saml
     own = saml.sp.certificate_secret_ref if saml and saml.sp else None
-    return own.name if own else f"{backend.spec.keystone_ref.name}{PAIR_SUFFIX}"
+    return own.name if own else f"{backend.spec.keystone_ref.name}{federation.PAIR_SUFFIX}"
 
 
 def pair_of(backend: KeystoneIdentityBackend, materials: Materials) -> Pair | Fault:

@@ -12,6 +12,7 @@ from typing import Final
 
 from moorage.core.meta import JsonObject
 from moorage.core.outcome import Waiting
+from moorage.keystone.backend.federation import METADATA_SUFFIX, PAIR_SUFFIX
 from moorage.keystone.backend.precedence import precedence
 from moorage.keystone.backend.types import ROLLOVER, STAGE, SWITCH
 
@@ -23,9 +24,7 @@ from .plan import Ensure, MakePair, MakePassphrase, Plan, Remove, SwitchPair, Te
 from .seen import SECRET, Attached, Inputs, Seen
 
 PASSPHRASE_SECRET: Final = "-oidc-crypto-passphrase"  # noqa: S105 - the end of a name
-PAIR_SECRET: Final = "-saml-sp"  # noqa: S105
 STAGED_SECRET: Final = "-saml-sp-next"  # noqa: S105
-METADATA_SECRET: Final = "-saml-sp-metadata"  # noqa: S105
 
 
 def made(seen: Seen) -> Met | Plan:
@@ -35,16 +34,16 @@ def made(seen: Seen) -> Met | Plan:
     if wanted.needs_passphrase:
         return Plan("FederationSecrets", (MakePassphrase(f"{seen.name}{PASSPHRASE_SECRET}"), *_forgotten(seen)))
     if wanted.needs_pair and seen.inputs.pair is None:
-        return Plan("FederationSecrets", (MakePair(f"{seen.name}{PAIR_SECRET}"), *_lost(seen)))
+        return Plan("FederationSecrets", (MakePair(f"{seen.name}{PAIR_SUFFIX}"), *_lost(seen)))
     return _rollover(seen) or Met("FederationSecretsPresent")
 
 
 def _lost(seen: Seen) -> tuple[Tell, ...]:
     """A word about a pair that was there before: its certificate stands in metadata that the provider may have."""
-    live = seen.child(SECRET, f"{seen.name}{METADATA_SECRET}")
+    live = seen.child(SECRET, f"{seen.name}{METADATA_SUFFIX}")
     if live is None or not seen.owns(live):
         return ()
-    text = f'Secret "{seen.name}{PAIR_SECRET}" was gone, so a new key pair was made: register the new SP metadata at the identity provider'
+    text = f'Secret "{seen.name}{PAIR_SUFFIX}" was gone, so a new key pair was made: register the new SP metadata at the identity provider'
     return (Tell("SAMLKeyPairLost", text),)
 
 
@@ -79,7 +78,7 @@ def _foreign(seen: Seen, secret: JsonObject) -> bool:
 
 def exported(seen: Seen) -> Met | Plan | Waiting:
     """What a person registers at the provider, written as soon as key pair and address are known, and removed with the last SAML backend."""
-    name, wanted = f"{seen.name}{METADATA_SECRET}", seen.wanted.federation.sp
+    name, wanted = f"{seen.name}{METADATA_SUFFIX}", seen.wanted.federation.sp
     live = seen.child(SECRET, name)
     if live is not None and not seen.owns(live):
         why = f'Secret "{name}" exists and is not ours; delete or rename it: the metadata for the provider is to stand there'
@@ -112,12 +111,12 @@ def renewed(seen: Seen) -> Inputs:
     """The inputs with the Secrets of this module as they live now; the very same object when none of them changed."""
     inputs = seen.inputs
     live = {
-        suffix: seen.child(SECRET, seen.name + suffix) for suffix in (PASSPHRASE_SECRET, PAIR_SECRET, STAGED_SECRET)
+        suffix: seen.child(SECRET, seen.name + suffix) for suffix in (PASSPHRASE_SECRET, PAIR_SUFFIX, STAGED_SECRET)
     }
-    now = (live[PASSPHRASE_SECRET], live[PAIR_SECRET], live[STAGED_SECRET])
+    now = (live[PASSPHRASE_SECRET], live[PAIR_SUFFIX], live[STAGED_SECRET])
     if all(new is old for new, old in zip(now, (inputs.passphrase, inputs.pair, inputs.staged), strict=True)):
         return inputs
-    pairs = {seen.name + suffix: live[suffix] for suffix in (PAIR_SECRET, STAGED_SECRET)}
+    pairs = {seen.name + suffix: live[suffix] for suffix in (PAIR_SUFFIX, STAGED_SECRET)}
     backends = tuple(_with_pairs(item, pairs) for item in inputs.backends)
     return replace(inputs, passphrase=now[0], pair=now[1], staged=now[2], backends=backends)
 

@@ -15,6 +15,7 @@ import aiohttp
 
 from moorage.core import conditions
 from moorage.core.meta import JsonObject, Key, ResourceType
+from moorage.keystone.backend.federation import METADATA_SUFFIX, PAIR_SUFFIX
 from moorage.keystone.backend.observe_materials import materials_of
 from moorage.keystone.backend.precedence import precedence
 from moorage.keystone.backend.render import secret_names
@@ -27,7 +28,7 @@ from moorage.runtime.world import World
 
 from . import federated_pods, metrics
 from .domains import data_of
-from .federation_secrets import METADATA_SECRET, PAIR_SECRET, PASSPHRASE_SECRET, STAGED_SECRET
+from .federation_secrets import PASSPHRASE_SECRET, STAGED_SECRET
 from .key_pair import CERTIFICATE, not_after
 from .keys import rotated_at
 from .manifests import SAML_SUFFIX
@@ -69,7 +70,7 @@ _SUFFIXES: Final[tuple[tuple[ResourceType, tuple[str, ...]], ...]] = (
         (
             "-db-connection", "-bootstrap", "-fernet-keys", "-fernet-keys-rotation",
             "-credential-keys", "-credential-keys-rotation",
-            PASSPHRASE_SECRET, PAIR_SECRET, STAGED_SECRET, METADATA_SECRET,
+            PASSPHRASE_SECRET, PAIR_SUFFIX, STAGED_SECRET, METADATA_SUFFIX,
         ),
     ),
     (JOB, ("-db-sync", "-bootstrap", "-credential-migrate")),
@@ -130,7 +131,7 @@ def _inputs(world: World, keystone: Keystone) -> Inputs:
         policy=world.cache.get(CONFIG_MAP, Key(namespace, policy)) if policy else None,
         backends=tuple(_attached(world, item) for item in found),
         passphrase=_secret(world, namespace, keystone.metadata.name + PASSPHRASE_SECRET),
-        pair=_secret(world, namespace, keystone.metadata.name + PAIR_SECRET),
+        pair=_secret(world, namespace, keystone.metadata.name + PAIR_SUFFIX),
         staged=_secret(world, namespace, keystone.metadata.name + STAGED_SECRET),
         running=federated_pods.image_of(world.cache.get(DEPLOYMENT, keystone.key)),
     )
