@@ -154,7 +154,10 @@ class Cloud:
         """
         from moorage.cli.waiting import until
 
-        known, last = False, "it does not exist"
+        known, last = (
+            (resource, key) in self.shown,
+            "it does not exist",
+        )  # one that was followed before may be gone already
         try:
             async with asyncio.timeout(PATIENCE) as limit:
                 async for obj in until(self.client, resource, key):
