@@ -27,6 +27,7 @@ QUESTIONS = {
     "memory": "resident memory, idle and with 20,000 objects",
     "admission": "reviews per second over TLS",
     "startup": "moorage --help and moorage lint",
+    "render": "CPU of the sidecar's files for 50 backends",
     "federation": "protected requests through the sidecar, against open ones",
 }
 """Question -> what it asks; each is a module of this package with a function `measure`."""

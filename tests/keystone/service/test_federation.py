@@ -540,7 +540,7 @@ def test_an_edit_of_one_backend_of_fifty_leaves_the_files_of_the_others() -> Non
 
 
 def test_work_grows_with_the_number_of_backends_and_no_faster() -> None:
-    """Counted in function calls: fifty cost at most six times ten, and each some thousands. The time is measured by `make bench`."""
+    """Counted in function calls: fifty cost at most six times ten, and each some thousands. The time is measured by bench/render.py."""
     ten, fifty = (calls(lambda n=n: project_all([*ITEMS[:n]], GROUND)) for n in (10, 50))
     assert fifty < 6 * ten
     assert fifty < 50 * 3000
