@@ -8,6 +8,7 @@ RuleProcessor answers; the suite holds both against each other. Source: spec/key
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
@@ -216,7 +217,9 @@ def _ids(entry: JsonObject) -> dict[Any, None]:
 def _listed(text: str) -> list[Any]:
     """What a text means as a list: a list in Python's notation is one, be it from several values or from the claim itself."""
     try:
-        found = ast.literal_eval(text)
+        with warnings.catch_warnings():  # of an escape such as \{, which Python reads all the same
+            warnings.simplefilter("ignore")
+            found = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return [text]
     except (TypeError, MemoryError, RecursionError) as error:
