@@ -154,10 +154,8 @@ class Cloud:
         """
         from moorage.cli.waiting import until
 
-        known, last = (
-            (resource, key) in self.shown,
-            "it does not exist",
-        )  # one that was followed before may be gone already
+        known = (resource, key) in self.shown  # one that was followed before may be gone already
+        last = "it does not exist"
         try:
             async with asyncio.timeout(PATIENCE) as limit:
                 async for obj in until(self.client, resource, key):

@@ -78,3 +78,4 @@ def test_a_call_that_names_no_command_reads_none() -> None:
     """The list needs their names only; a flag before a command is no command."""
     assert not {name for name in _loaded("--help") if name.startswith("moorage.cli.")}
     assert "moorage.cli.version" in _loaded("--debug", "version")
+    assert "moorage.cli.status" not in _loaded("--help", "status")

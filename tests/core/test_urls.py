@@ -38,6 +38,10 @@ def test_addresses_of_servers_are_taken(url: str) -> None:
         ("https://ann:secret@idp.example/", "user or a password"),
         ("https://idp.example/#top", "fragment"),
         ("https://idp.example/a b", "blank"),
+        ("https://idp.example/a\x00b", "control character"),
+        ("https://idp.example/a\x7fb", "control character"),
+        ("https://idp.example/a\u202eb", "control character"),
+        ("https://idp.example/a\ud800b", "control character"),
     ],
 )
 def test_what_is_wrong_is_said(url: str, said: str) -> None:

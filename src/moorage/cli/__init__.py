@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterable
 from importlib import import_module
+from itertools import takewhile
 from typing import Any
 
 import typer
@@ -125,8 +126,9 @@ def main() -> None:
 
 def _called(arguments: list[str]) -> typer.Typer:
     """The one command that a call names, or the list of them: reading one is quicker than reading fourteen."""
-    named = next((word for word in arguments if not word.startswith("-")), "")
-    return build([named]) if named in COMMANDS else listing()
+    before = list(takewhile(lambda word: word.startswith("-"), arguments))
+    named = arguments[len(before) : len(before) + 1]
+    return build(named) if named and named[0] in COMMANDS and not {"-h", "--help"} & {*before} else listing()
 
 
 def _explain(error: Exception) -> int:

@@ -7,10 +7,13 @@ browsers make of a backslash: WHATWG URL, 4.4.
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Final
 from urllib.parse import urlsplit
 
 _WHOLE: Final = ("http://", "https://")
+_UNSEEN: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Categories of characters that nobody sees: controls, marks of direction and format, halves of characters, separators of lines."""
 _USER: Final = re.compile(r"//[^/?#]*@")
 
 
@@ -23,8 +26,8 @@ def url_fault(url: str) -> str:
     """Why nobody can be sent to this http or https URL, or should not be; "" when they can."""
     if not url.startswith(_WHOLE):
         return "must start with http:// or https://"
-    if any(char.isspace() for char in url):
-        return "must not hold a blank: write the URL as the provider's documents have it"
+    if any(char.isspace() or unicodedata.category(char) in _UNSEEN for char in url):
+        return "must not hold a blank or a control character: percent-encode what belongs to the address"
     if "\\" in url:
         return "must not hold a backslash: browsers read it as a slash"
     if "#" in url:

@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from moorage.keystone.backend.admission import ADMISSION, default, validate
+from moorage.keystone.backend.federated_checks import check_provider_name
 from moorage.keystone.backend.ldap import OWNED, denial
 from moorage.keystone.backend.ldap_options import KNOWN, WRITABLE
 from moorage.keystone.backend.materials import Materials
@@ -203,6 +204,12 @@ def test_known_options_need_no_typed_twin() -> None:
     """All options of typed fields are options that Keystone knows; only the operator's own are not of [ldap]."""
     assert set(KNOWN) >= OWNED - {"driver", "domain_config_dir"}
     assert denial("page_size", read_only=True) is None
+
+
+def test_no_spelling_of_the_health_check_s_provider_is_admitted() -> None:
+    """MySQL compares names without letter case: `Moorage-Health-Check` would be the provider that must not be there."""
+    (found,) = check_provider_name("spec.oidc", "corp", "Moorage-Health-Check")
+    assert (found.path, found.value) == ("spec.oidc.identityProviderName", "Moorage-Health-Check")
 
 
 def test_a_thousand_refused_expressions_are_told_in_a_few_sentences() -> None:

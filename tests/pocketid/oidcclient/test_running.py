@@ -11,14 +11,14 @@ from tests.fakes.pocketid.model import Client
 
 from moorage.core.meta import Key
 from moorage.kube.errors import NotFound
-from moorage.kube.resources import CONFIG_MAPS, NAMESPACES
+from moorage.kube.resources import CONFIG_MAPS, NAMESPACES, SECRETS
 from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.oidcclient.room import ROOM
 from moorage.pocketid.oidcclient.types import KIND
 from moorage.runtime.walk import Walk
 
 from .hours import running
-from .scene import CALLBACK, INSTANCE_KEY, KEY, NAMESPACE, Scene, fresh, resource
+from .scene import CALLBACK, INSTANCE_KEY, KEY, NAMESPACE, SECRET, Scene, fresh, resource, until
 from .test_adoption import SETTINGS
 from .test_features import JWK, identity
 from .test_secret_walk import rejected
@@ -297,3 +297,27 @@ async def test_the_code_of_an_answer_decides_whatever_its_status(
         await fresh(here, world)
         await Walk(ROOM, world)(KEY)
     assert ((await here.status()).get("clientID") == "wiki-app") is adopted
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["kept", "deleted"])
+async def test_a_pass_is_woken_by_its_credentials_only_when_somebody_else_touched_them(
+    here: Scene, *, deleted: bool
+) -> None:
+    """The Secret that it writes itself is no news; one that is gone before the API server's answer has come is written again at once."""
+    await here.make()
+    woken: list[Key] = []
+    async with here.world() as world:
+        create = world.client.create
+
+        async def and_then(rt: Any, obj: Any, **more: Any) -> Any:
+            answer = await create(rt, obj, **more)
+            if rt == SECRETS and deleted:
+                await here.client.delete(SECRETS, Key(NAMESPACE, SECRET))
+                await here.secret("afterwards", any="thing")  # what is seen of it has seen the deletion, too
+                await until(lambda: world.cache.get(SECRETS, Key(NAMESPACE, "afterwards")))
+            return answer
+
+        world.wakers[KIND.resource] = lambda key, _after: woken.append(key)
+        world.client.create = and_then  # type: ignore[method-assign]
+        await Walk(ROOM, world, lambda _ref, _event: None)(KEY)
+    assert woken == ([KEY] if deleted else [])

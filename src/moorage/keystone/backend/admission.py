@@ -89,11 +89,8 @@ def validate(review: Review) -> Verdict:
         first = error.errors(include_url=False, include_input=False)[0]
         path = ".".join(map(str, first["loc"]))
         return verdict([internal(path, f"this version cannot read the object: {first['msg']}")])
-    told = list(few(item for item in dict.fromkeys(found) if isinstance(item, str)))
-    errors = few(item for item in found if isinstance(item, FieldError) and _identity(item) not in known)
-    return verdict(
-        (item for item in errors if isinstance(item, FieldError)), (item for item in told if isinstance(item, str))
-    )
+    errors = [item for item in found if isinstance(item, FieldError) and _identity(item) not in known]
+    return verdict(few(errors), few(dict.fromkeys(item for item in found if isinstance(item, str))))
 
 
 def _stored(review: Review) -> Iterator[FieldError]:

@@ -92,9 +92,9 @@ def check_remote_id(path: str, value: str) -> Iterator[str]:
 
 def check_provider_name(path: str, resource: str, declared: str | None) -> Iterator[FieldError]:
     """The resource's name is the default; one that cannot serve must be replaced by hand."""
-    if (declared or resource) == NOBODY:
+    if (declared or resource).lower() == NOBODY:  # MySQL has one row for every spelling
         detail = "is kept for the sidecar's health check, which asks for a provider that there never is"
-        yield invalid(f"{path}.identityProviderName", NOBODY, detail)
+        yield invalid(f"{path}.identityProviderName", declared or resource, detail)
     if not declared and not fits_idp_name(resource):
         detail = f"the resource name {resource!r} cannot serve as identity provider name: set identityProviderName"
         yield required(f"{path}.identityProviderName", detail)

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from moorage.schema.fielderror import NO_VALUE, FieldError, invalid
 
@@ -18,6 +18,7 @@ from .types_secret import SecretRef
 Finding: TypeAlias = FieldError | str
 """A FieldError refuses the object; a str is a warning beside its admission."""
 
+F = TypeVar("F", FieldError, str)
 FEW: Final = 20
 """Complaints of one kind that are told one by one."""
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -49,10 +50,10 @@ def everywhere(path: str) -> str:
     return _INDEX.sub("[]", path)
 
 
-def few(findings: Iterable[Finding]) -> Iterator[Finding]:
+def few(findings: Iterable[F]) -> Iterator[F]:
     """The first of each kind, in their order, then how many more there are of it."""
     seen: Counter[tuple[str, str]] = Counter()
-    last: dict[tuple[str, str], Finding] = {}
+    last: dict[tuple[str, str], F] = {}
     for item in findings:
         kind = _kind(item)
         seen[kind] += 1
@@ -62,11 +63,10 @@ def few(findings: Iterable[Finding]) -> Iterator[Finding]:
     for kind, item in last.items():
         if (more := seen[kind] - FEW) > 0:
             told = f"and {more} more like this"
-            yield (
-                f"{item.partition(': ')[0]}: {told}"
-                if isinstance(item, str)
-                else replace(item, value=NO_VALUE, detail=told)
-            )
+            if isinstance(item, str):
+                yield f"{item.partition(': ')[0]}: {told}"
+            else:
+                yield replace(item, value=NO_VALUE, detail=told)
 
 
 def _kind(item: Finding) -> tuple[str, str]:

@@ -125,10 +125,9 @@ async def _write(world: World, seen: Seen, manifest: JsonObject) -> Seen:
         raise
     finally:
         WRITING.discard(key)
-    if (world.cache.get(SECRETS, key) or answer)["metadata"]["resourceVersion"] != answer["metadata"][
-        "resourceVersion"
-    ]:
-        world.wake(KIND.resource, seen.key)  # somebody else wrote it meanwhile
+    now = world.cache.get(SECRETS, key)
+    if now is None or now["metadata"]["resourceVersion"] != answer["metadata"]["resourceVersion"]:
+        world.wake(KIND.resource, seen.key)  # somebody else wrote or deleted it meanwhile
     before = seen.secrets
     made = before.fresh if before is not None else None
     seen = seen.after(kept=replace(seen.kept, live=answer))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Final, cast
+from typing import Final
 
 from moorage.core.outcome import Done, Failed, Outcome, Stalled, Waiting
 from moorage.runtime.room import Released
@@ -19,7 +19,7 @@ from .decide_deletion import DELETION_RULES
 from .decide_features import ACCESS_RULES, SCIM_RULES
 from .decide_logos import LOGO_RULES
 from .decide_secret import SECRET_RULES
-from .plans import NEEDS_LOOK, ChangeSecrets, Look, Part, Plan, WriteSecret
+from .plans import NEEDS_LOOK, Look, Part, Plan
 from .rotation import Deferred, NotDue
 from .rule import Answer, Rule, first_answer, worked
 from .secret_steps import next_retirement
@@ -44,24 +44,13 @@ def decide(seen: Seen) -> Plan | Outcome | Released:
         return answer
     answers: list[Answer] = []
     for rules in PARTS:
-        answer = _part(rules, seen)
+        answer = first_answer(rules, seen)
         if answer is not None and not isinstance(answer, Outcome | Released):
             return _with_fresh_eyes(answer, seen)
         answers.append(answer)
     if Part.LOOK not in seen.failures and (look := read_back(seen)) is not None:
         return look
     return _summed(answers, seen)
-
-
-def _part(rules: tuple[Rule, ...], seen: Seen) -> Answer:
-    """What a part comes to. A step about secrets that worked changes nothing of the other parts: what they said before it stands."""
-    if rules is SECRET_RULES or rules is LOOK_RULES:
-        return first_answer(rules, seen)
-    about_secrets = bool(seen.done) and isinstance(seen.done[-1], ChangeSecrets | WriteSecret)
-    if about_secrets and rules in seen.memory and isinstance(seen.look, Found) and not seen.failures:
-        return cast(Answer, seen.memory[rules])
-    answer = seen.memory[rules] = first_answer(rules, seen)
-    return answer
 
 
 def _with_fresh_eyes(plan: Plan, seen: Seen) -> Plan | Outcome:

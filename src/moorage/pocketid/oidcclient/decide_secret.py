@@ -79,19 +79,11 @@ def credentials_are_written(seen: Seen) -> Answer:
 
 
 def _written(seen: Seen, client: Client, secrets: Secrets | None, history: render.History) -> Answer:
-    """Rendered once for what it is made from: several rules and rounds ask."""
-    facts, live = facts_of(seen, client, secrets, history), seen.kept.live
-    known: tuple[render.Facts, object, Answer] | None = seen.memory.get(_written)
-    if known is not None and known[1] is live and known[0] == facts:
-        return known[2]
-    wanted = render.render(seen.client, facts, live)
-    answer: Answer = None
+    facts = facts_of(seen, client, secrets, history)
+    wanted = render.render(seen.client, facts, seen.kept.live)
     if isinstance(wanted, render.Refused):
-        answer = told(Fault(wanted.reason, wanted.message), seen)
-    elif render.differs(live, wanted):
-        answer = WriteSecret(wanted)
-    seen.memory[_written] = facts, live, answer
-    return answer
+        return told(Fault(wanted.reason, wanted.message), seen)
+    return WriteSecret(wanted) if render.differs(seen.kept.live, wanted) else None
 
 
 def facts_of(seen: Seen, client: Client, secrets: Secrets | None, history: render.History) -> render.Facts:

@@ -170,7 +170,6 @@ class Seen:
         created: the client was made in this pass.
         done: plans performed in this pass.
         lacks: features that the server turned out not to have.
-        memory: what rules of this pass found out and stands as long as what they looked at does; shared by all its snapshots.
         remote, elsewhere: the REST clients, for `apply` only.
     """
 
@@ -207,7 +206,6 @@ class Seen:
     done: tuple[Plan, ...] = ()
     failures: Mapping[Part, Failure] = field(default_factory=dict)
     happened: tuple[Event, ...] = ()
-    memory: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
     remote: PocketID | None = field(default=None, repr=False, compare=False)
     elsewhere: PocketID | None = field(default=None, repr=False, compare=False)
 
