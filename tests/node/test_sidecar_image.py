@@ -18,6 +18,7 @@ from tests.keystone.service import given
 
 import moorage
 from moorage.core.meta import JsonObject, Key
+from moorage.keystone.addresses import PORT
 from moorage.keystone.service import draining, manifests, pods
 from moorage.keystone.service.federated_pods import Sidecar, federated
 from moorage.keystone.service.federation import CONFIG_VOLUME, METADATA_VOLUME, Mount
@@ -235,9 +236,7 @@ def served(template: JsonObject, socket: str = "") -> JsonObject:
     template["spec"]["containers"][0]["command"] = argv
     template["spec"]["terminationGracePeriodSeconds"] = SHORT.spec.pods.grace
     hooks = (
-        [draining.alone(SHORT.spec, pods.PORT)]
-        if not socket
-        else [draining.behind(SHORT.spec), draining.proxy(SHORT.spec)]
+        [draining.alone(SHORT.spec, PORT)] if not socket else [draining.behind(SHORT.spec), draining.proxy(SHORT.spec)]
     )
     for container, hook in zip(template["spec"]["containers"], hooks, strict=True):
         container["lifecycle"] = {"preStop": {"exec": {"command": hook}}}

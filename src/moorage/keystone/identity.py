@@ -26,13 +26,7 @@ __all__ = [
     "NotFound",
     "Tokens",
     "Unauthorized",
-    "internal_url",
 ]
-
-
-def internal_url(keystone: str, namespace: str) -> str:
-    """Address of a Keystone inside the cluster."""
-    return f"http://{keystone}.{namespace}.svc.cluster.local:5000/v3"
 
 
 @dataclass(frozen=True, slots=True)

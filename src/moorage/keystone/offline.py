@@ -147,7 +147,7 @@ def _inputs(keystone: Keystone, backends: Iterable[JsonObject], beside: Beside) 
         database=beside.secret(namespace, spec.database.secret_ref.name if spec.database.secret_ref else None),
         admin=beside.secret(namespace, spec.bootstrap.admin_password_secret_ref.name),
         policy=beside.objects.get(("ConfigMap", Key(namespace, policy.name))) if policy else None,
-        backends=tuple(_attached(item, manifests.public_base(keystone), beside) for item in backends),
+        backends=tuple(_attached(item, keystone.public_base, beside) for item in backends),
         passphrase=beside.secret(namespace, name + PASSPHRASE_SECRET),
         pair=beside.secret(namespace, name + PAIR_SUFFIX),
         staged=beside.secret(namespace, name + STAGED_SECRET),

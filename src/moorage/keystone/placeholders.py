@@ -20,7 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from moorage.core.meta import JsonObject, Key
-from moorage.keystone.service.key_pair import CERTIFICATE, KEY
+
+from .key_pair import CERTIFICATE, KEY
 
 PASSPHRASE: Final = "made-by-the-operator"  # noqa: S105 - of nobody
 TEXT: Final = "made by the operator\n"

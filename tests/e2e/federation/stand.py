@@ -30,9 +30,9 @@ from moorage.core.meta import JsonObject
 from moorage.keystone import KINDS
 from moorage.keystone.backend import metadata_oidc, metadata_saml
 from moorage.keystone.backend.materials import Data, Document, Fault, Materials
+from moorage.keystone.key_pair import make_pair
 from moorage.keystone.service import conf
 from moorage.keystone.service.federation import Federation, Ground, project_all
-from moorage.keystone.service.key_pair import make_pair
 from moorage.keystone.service.seen import Attached
 from moorage.render.ini import render_ini
 

@@ -14,7 +14,7 @@ from moorage.core.meta import JsonObject, Key
 from moorage.core.outcome import Done
 from moorage.keystone.backend import ROOM
 from moorage.keystone.backend.seen import domain_id_of
-from moorage.keystone.service.key_pair import make_pair
+from moorage.keystone.key_pair import make_pair
 from moorage.keystone.service.types import KIND as KEYSTONE
 from moorage.kube.resources import DEPLOYMENTS, SECRETS
 from moorage.runtime.room import Event

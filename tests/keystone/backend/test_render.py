@@ -18,7 +18,7 @@ from moorage.keystone.backend.ldap_options import KNOWN
 from moorage.keystone.backend.materials import Data, Document, Materials
 from moorage.keystone.backend.render import Fault, Projected, project
 from moorage.keystone.backend.types import KIND
-from moorage.keystone.service.key_pair import make_pair
+from moorage.keystone.key_pair import make_pair
 
 from . import folders
 from .test_admission import bound, changed

@@ -10,7 +10,8 @@ import pytest
 from tests.keystone.stub_keystone import StubKeystone
 
 from moorage.core.secret import SecretText
-from moorage.keystone.identity import Identity, Login, Tokens, internal_url
+from moorage.keystone.addresses import internal_endpoint
+from moorage.keystone.identity import Identity, Login, Tokens
 from moorage.keystone.identity_errors import (
     Conflict,
     Forbidden,
@@ -261,4 +262,4 @@ def test_sentences_are_one_bounded_line() -> None:
 
 def test_the_address_is_the_one_of_the_service() -> None:
     """Spec 4.2: always the internal address, whatever is published."""
-    assert internal_url("ks", "openstack") == "http://ks.openstack.svc.cluster.local:5000/v3"
+    assert internal_endpoint("ks", "openstack") == "http://ks.openstack.svc.cluster.local:5000/v3"

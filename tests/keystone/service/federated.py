@@ -13,7 +13,7 @@ from moorage.core.meta import JsonObject
 from moorage.keystone.backend import metadata_oidc, metadata_saml
 from moorage.keystone.backend.materials import Document, Fault
 from moorage.keystone.backend.types import KeystoneIdentityBackend
-from moorage.keystone.service.key_pair import CERTIFICATE, KEY
+from moorage.keystone.key_pair import CERTIFICATE, KEY
 
 _PAIR: Final = Path(__file__).with_name("pair")
 CRT: Final = (_PAIR / "tls.crt").read_text()

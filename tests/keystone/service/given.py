@@ -22,10 +22,10 @@ from moorage.core.outcome import Outcome
 from moorage.keystone.backend.materials import Document, Materials
 from moorage.keystone.backend.render import secret_names
 from moorage.keystone.backend.types import KIND as BACKEND
+from moorage.keystone.key_pair import CERTIFICATE, KEY, Pair
 from moorage.keystone.service import federation_secrets, keys, manifests
 from moorage.keystone.service.decide import decide
 from moorage.keystone.service.domains import data_of
-from moorage.keystone.service.key_pair import CERTIFICATE, KEY, Pair
 from moorage.keystone.service.plan import (
     Action,
     CommitKeys,
@@ -167,7 +167,7 @@ def inputs(given: dict[str, Any]) -> Inputs:
         document = federated.document(parsed)
         if isinstance(document, Document):
             document = replace(document, **stale)
-        attached.append(Attached(parsed, Materials(held, manifests.public_base(keystone), document)))
+        attached.append(Attached(parsed, Materials(held, keystone.public_base, document)))
     return Inputs(
         keystone=keystone,
         database=secrets.get(spec["database"].get("secretRef", {}).get("name", "")),

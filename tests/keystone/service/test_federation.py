@@ -31,11 +31,11 @@ from moorage.keystone.backend.federation import (
 from moorage.keystone.backend.materials import Document, Fault, Materials
 from moorage.keystone.backend.precedence import precedence
 from moorage.keystone.backend.types import KIND
+from moorage.keystone.key_pair import Pair, make_pair
 from moorage.keystone.service.conf import FederationFacts, trusted_dashboard
 from moorage.keystone.service.domains import BUDGET
 from moorage.keystone.service.domains import project_all as domains_of
 from moorage.keystone.service.federation import Federation, Ground, project_all
-from moorage.keystone.service.key_pair import Pair, make_pair
 from moorage.keystone.service.seen import Attached
 from moorage.keystone.service.sp_metadata import sp_metadata
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.keystone.service import given
 
 from moorage.core.meta import JsonObject
+from moorage.keystone.addresses import PORT
 from moorage.keystone.service import draining, keys, manifests, pods
 from moorage.keystone.service.decide import decide
 from moorage.keystone.service.plan import Plan
@@ -181,7 +182,7 @@ def test_a_graceful_stop_fits_into_the_grace_period() -> None:
         argv = pods.uwsgi(keystone.spec)
         mercy = int(argv[argv.index("--worker-reload-mercy") + 1])
         assert mercy >= 1
-        pause, wait, port = map(int, draining.alone(keystone.spec, pods.PORT)[-3:])
+        pause, wait, port = map(int, draining.alone(keystone.spec, PORT)[-3:])
         assert (pause, port) == (sleep, 5000)
         assert pause + wait + mercy <= grace
         assert "--die-on-term" not in argv

@@ -18,7 +18,7 @@ from .types import KeystoneIdentityBackend
 from .types_federation import Oidc, Saml
 
 if TYPE_CHECKING:
-    from moorage.keystone.service.key_pair import Pair  # brings cryptography, which `lint` does without
+    from moorage.keystone.key_pair import Pair  # brings cryptography, which `lint` does without
 
 FOLDER: Final = "/etc/keystone-federation-proxy"
 """Where the sidecar finds all its files."""

@@ -16,7 +16,8 @@ from moorage.core import conditions
 from moorage.core.conditions import Condition
 from moorage.core.meta import Key, is_terminating
 from moorage.core.secret import SecretText
-from moorage.keystone.identity import Identity, IdentityError, Login, internal_url
+from moorage.keystone.addresses import internal_endpoint
+from moorage.keystone.identity import Identity, IdentityError, Login
 from moorage.keystone.service.types import KIND as KEYSTONE
 from moorage.runtime.world import World
 
@@ -118,7 +119,7 @@ def _with_identity(world: World, seen: Seen) -> Seen:
     password, fault = _password(data_of(world, namespace, keystone.admin_secret), keystone.admin_secret)
     if fault:
         return seen.after(admin_fault=fault)
-    login = Login(internal_url(keystone.name, namespace), keystone.admin_user, SecretText(password))
+    login = Login(internal_endpoint(keystone.name, namespace), keystone.admin_user, SecretText(password))
     counted = partial(metrics.called, seen.backend.key)
     return seen.after(identity=Identity(world.http.calls, login, memory_of(world).tokens, counted))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from moorage.core.meta import Key
-from moorage.keystone.service.manifests import public_endpoint
 from moorage.keystone.service.types import KIND as KEYSTONE
 from moorage.kube.resources import DEPLOYMENTS
 from moorage.runtime.world import World
@@ -34,7 +33,7 @@ def materials_of(world: World, backend: KeystoneIdentityBackend) -> Materials:
 def _base(world: World, backend: KeystoneIdentityBackend) -> str:
     """The public address without `/v3`; "" while the Keystone does not exist."""
     obj = world.cache.get(KEYSTONE.resource, Key(backend.metadata.namespace, backend.spec.keystone_ref.name))
-    return "" if obj is None else public_endpoint(KEYSTONE.parse(obj)).rstrip("/").removesuffix("/v3").rstrip("/")
+    return "" if obj is None else KEYSTONE.parse(obj).public_base
 
 
 def _document(

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from moorage.core.meta import JsonObject, Key
-from moorage.keystone.service.manifests import SAML_SUFFIX
+from moorage.keystone.addresses import SAML_SUFFIX
 from moorage.kube.resources import DEPLOYMENTS, SECRETS
 from moorage.runtime.projection import rolled_out
 from moorage.runtime.world import World

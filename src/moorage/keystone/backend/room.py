@@ -11,7 +11,7 @@ from typing import Final
 
 from moorage.core.meta import JsonObject, Key
 from moorage.core.outcome import Outcome
-from moorage.keystone.service.manifests import SAML_SUFFIX
+from moorage.keystone.addresses import SAML_SUFFIX
 from moorage.keystone.service.types import KIND as KEYSTONE
 from moorage.kube.resources import DEPLOYMENTS, SECRETS
 from moorage.runtime.room import Caches, Index, Report, Room, Watch, by_index

@@ -31,7 +31,7 @@ from .types_federation import Saml, SamlIdpMetadata
 from .variant import Rendered, Skip, Variant, checked, document, public
 
 if TYPE_CHECKING:
-    from moorage.keystone.service.key_pair import Pair
+    from moorage.keystone.key_pair import Pair
 
 _REMOTE_ID: Final = re.compile(r"HTTP_[A-Za-z0-9_]+")
 _OWN_HEADERS: Final = frozenset({"IDP", "NAME_ID"})
@@ -129,7 +129,7 @@ def pair_secret(backend: KeystoneIdentityBackend) -> str:
 
 def pair_of(backend: KeystoneIdentityBackend, materials: Materials) -> Pair | Fault:
     """The service provider's key pair, or why there is none."""
-    from moorage.keystone.service.key_pair import read_pair  # brings cryptography, which `lint` does without
+    from moorage.keystone.key_pair import read_pair  # brings cryptography, which `lint` does without
 
     name = pair_secret(backend)
     data = materials.secrets.get(name)

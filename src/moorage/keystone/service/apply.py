@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from moorage.core.meta import JsonObject, controlled_by, is_terminating, key_of
+from moorage.keystone.key_pair import make_pair
 from moorage.kube.errors import AlreadyExists, BadRequest, Forbidden, Invalid, TooLarge
 from moorage.runtime.projection import ensure_bundle, prune
 from moorage.runtime.world import ForeignObject, World
 
 from . import federation_secrets, keys, manifests, metrics, observe
-from .key_pair import make_pair
 from .plan import (
     Action,
     CommitKeys,

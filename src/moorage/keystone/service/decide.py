@@ -16,13 +16,14 @@ from typing import Final, TypeAlias
 from moorage.core.conditions import find
 from moorage.core.meta import is_terminating
 from moorage.core.outcome import Done, Failed, Outcome, Stalled, Waiting
+from moorage.keystone.addresses import PORT, SAML_SUFFIX
 from moorage.runtime.projection import rolled_out
 
-from . import federated_pods, federation_secrets, pods, repositories, support
+from . import federated_pods, federation_secrets, repositories, support
 from .federation import CONFIG_VOLUME
 from .gathering import pause
 from .jobs import job_step
-from .manifests import SAML_SUFFIX, bootstrap, database_name, db_sync, internal_endpoint, trust_flush
+from .manifests import bootstrap, database_name, db_sync, trust_flush
 from .met import Met
 from .network import Serving, network_policy
 from .plan import Action, Ensure, Plan, Probe, Prune, Remove
@@ -179,10 +180,10 @@ def network(seen: Seen) -> Answer:
 
 def _ports(seen: Seen) -> tuple[int, ...]:
     """Numbers at which pods serve: until a roll between plain and federated pods has ended, those of both."""
-    wanted = federated_pods.PORT if seen.wanted.sidecar else pods.PORT
+    wanted = federated_pods.PORT if seen.wanted.sidecar else PORT
     live = seen.child(DEPLOYMENT, seen.name)
     same = (mounted(live, CONFIG_VOLUME) is not None) == (seen.wanted.sidecar is not None)
-    return (wanted,) if live is None or (same and rolled_out(live)) else (pods.PORT, federated_pods.PORT)
+    return (wanted,) if live is None or (same and rolled_out(live)) else (PORT, federated_pods.PORT)
 
 
 def database(seen: Seen) -> Answer:
@@ -254,7 +255,7 @@ def api(seen: Seen) -> Answer:
     health = seen.health
     fresh = health is not None and health.ok and (seen.now - health.at).total_seconds() < HEALTHY_FOR
     if not fresh and "HealthCheck" not in seen.done:
-        return Plan("HealthCheck", (Probe(internal_endpoint(seen.keystone), database_name(seen.keystone)),))
+        return Plan("HealthCheck", (Probe(seen.keystone.internal_endpoint, database_name(seen.keystone)),))
     assert health is not None
     return Met("APIHealthy") if health.ok else Waiting(health.reason, health.message, after=10)
 

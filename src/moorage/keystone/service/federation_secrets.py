@@ -15,10 +15,10 @@ from moorage.core.outcome import Waiting
 from moorage.keystone.backend.federation import METADATA_SUFFIX, PAIR_SUFFIX
 from moorage.keystone.backend.precedence import precedence
 from moorage.keystone.backend.types import ROLLOVER, STAGE, SWITCH
+from moorage.keystone.key_pair import Pair, read_pair
 
 from . import manifests
 from .domains import data_of
-from .key_pair import Pair, read_pair
 from .met import Met
 from .plan import Ensure, MakePair, MakePassphrase, Plan, Remove, SwitchPair, Tell
 from .seen import SECRET, Attached, Inputs, Seen

@@ -13,37 +13,21 @@ from urllib.parse import quote
 
 from moorage.core.digest import json_digest
 from moorage.core.meta import JsonObject, Ref, owner_reference
+from moorage.keystone.addresses import PORT, SAML_SUFFIX
+from moorage.keystone.key_pair import CERTIFICATE, KEY, Pair
 
 from . import federated_pods, pods
-from .key_pair import CERTIFICATE, KEY, Pair
 from .sp_metadata import SpMetadata
 from .types import KIND, Keystone
 
 GATE: Final = "cobaltcore.c5c3.io/pod-spec-hash"
 """Annotation of a Job: what it was run for. A Job of another gate is deleted and made anew."""
 BASE_LABEL: Final = "cobaltcore.c5c3.io/config-base"
-SAML_SUFFIX: Final = "-saml"
-"""What follows the name of a Keystone in the names of the Deployment and Service that answer SAML for all replicas."""
 
 
 def owner(keystone: Keystone) -> Ref:
     """The Keystone as the owner of its children."""
     return Ref(KIND.resource.api_version, KIND.kind, keystone.key, keystone.metadata.uid)
-
-
-def internal_endpoint(keystone: Keystone) -> str:
-    """URL of the Identity API inside the cluster."""
-    return f"http://{keystone.metadata.name}.{keystone.metadata.namespace}.svc.cluster.local:{pods.PORT}/v3"
-
-
-def public_endpoint(keystone: Keystone) -> str:
-    """URL of the Identity API for clients (decisions, Keystone 12)."""
-    return keystone.spec.bootstrap.public_endpoint or internal_endpoint(keystone)
-
-
-def public_base(keystone: Keystone) -> str:
-    """The address that redirect URI, entityID and endpoints for providers begin with: the public endpoint without `/v3`."""
-    return public_endpoint(keystone).rstrip("/").removesuffix("/v3").rstrip("/")
 
 
 def connection_url(keystone: Keystone, user: str = "", password: str = "") -> str:
@@ -128,7 +112,7 @@ def service(keystone: Keystone, *, sticky: bool = False) -> JsonObject:
     Args:
         sticky: a client's requests go to one pod (decisions, Keystone 11). The whole block is ours, so that it goes as a whole.
     """
-    port = {"name": pods.PUBLIC, "port": pods.PORT, "targetPort": pods.PUBLIC, "protocol": "TCP"}
+    port = {"name": pods.PUBLIC, "port": PORT, "targetPort": pods.PUBLIC, "protocol": "TCP"}
     spec = {"type": "ClusterIP", "selector": pods.api_selector(keystone.metadata.name), "ports": [port]}
     affinity = {"sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10800}}}
     return {**child(keystone, "v1", "Service"), "spec": {**spec, **(affinity if sticky else {})}}
@@ -172,14 +156,14 @@ def bootstrap(keystone: Keystone, config: str, version: str) -> JsonObject:
             no hash of a password stands anywhere.
     """
     settings = keystone.spec.bootstrap
-    internal = internal_endpoint(keystone)
+    internal = keystone.internal_endpoint
     argv = [
         "bootstrap",
         f"--bootstrap-username={settings.admin_user}",
         f"--bootstrap-region-id={settings.region}",
         f"--bootstrap-admin-url={internal}",
         f"--bootstrap-internal-url={internal}",
-        f"--bootstrap-public-url={public_endpoint(keystone)}",
+        f"--bootstrap-public-url={keystone.public_endpoint}",
     ]
     ref = {"name": f"{keystone.metadata.name}-bootstrap", "key": "password"}
     env = [{"name": "OS_BOOTSTRAP_PASSWORD", "valueFrom": {"secretKeyRef": ref}}]

@@ -13,6 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from moorage.core.meta import JsonObject
+from moorage.keystone.addresses import PORT
 from moorage.keystone.backend.materials import Document
 
 from . import federated_pods, pods
@@ -33,7 +34,7 @@ class Serving:
         forwards: sidecars hand SAML requests to the one pod that answers them.
     """
 
-    ports: tuple[int, ...] = (pods.PORT,)
+    ports: tuple[int, ...] = (PORT,)
     forwards: bool = False
 
 

@@ -15,12 +15,14 @@ import aiohttp
 
 from moorage.core import conditions
 from moorage.core.meta import JsonObject, Key, ResourceType
+from moorage.keystone.addresses import SAML_SUFFIX
 from moorage.keystone.backend.federation import METADATA_SUFFIX, PAIR_SUFFIX
 from moorage.keystone.backend.observe_materials import materials_of
 from moorage.keystone.backend.precedence import precedence
 from moorage.keystone.backend.render import secret_names
 from moorage.keystone.backend.saml import pair_secret
 from moorage.keystone.backend.types import KIND as BACKEND
+from moorage.keystone.key_pair import CERTIFICATE, not_after
 from moorage.kube.errors import Forbidden
 from moorage.runtime.projection import rolled_out
 from moorage.runtime.room import Caches, Index, Watch, by_index, owned
@@ -29,9 +31,7 @@ from moorage.runtime.world import World
 from . import federated_pods, metrics
 from .domains import data_of
 from .federation_secrets import PASSPHRASE_SECRET, STAGED_SECRET
-from .key_pair import CERTIFICATE, not_after
 from .keys import rotated_at
-from .manifests import SAML_SUFFIX
 from .plan import Probe
 from .pods import selector
 from .proxy import ABSENT

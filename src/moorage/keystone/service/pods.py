@@ -14,12 +14,12 @@ from typing import Final
 from moorage.core.digest import content_hash
 from moorage.core.expansion import literal
 from moorage.core.meta import JsonObject
+from moorage.keystone.addresses import PORT
 
 from . import database_check, draining
 from .conf import CONFIG_DIR, CREDENTIAL_KEYS, DOMAINS, FERNET_KEYS
 from .types import Keystone, KeystoneSpec
 
-PORT: Final = 5000
 PUBLIC: Final = "public"
 """Name of the port that clients are served at. Plain and federated pods carry it under their own numbers, so a Service that asks for the
 name fits every pod of a roll."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from moorage.core.meta import JsonObject
 from moorage.core.secret import SecretText
 from moorage.keystone.backend.materials import Document, Fault
+from moorage.keystone.key_pair import Pair, read_pair
 from moorage.render.bundle import Bundle
 
 from . import federated_pods, manifests, pods
@@ -20,7 +21,6 @@ from .domains import Domains, Left, data_of
 from .domains import project_all as domains_of
 from .federation import Federation, Ground
 from .federation import project_all as federation_of
-from .key_pair import Pair, read_pair
 from .plan import Ensure, Project
 from .seen import CONFIG_MAP, DEPLOYMENT, PDB, PVC, SECRET, SERVICE, Attached, Inputs, SecretFault, secret_text
 from .types import Keystone
@@ -104,7 +104,7 @@ def ground(inputs: Inputs) -> Ground:
     """What the sidecar is built on besides the backends."""
     declared = inputs.keystone.spec.federation
     return Ground(
-        base=manifests.public_base(inputs.keystone),
+        base=inputs.keystone.public_base,
         image=declared is not None and declared.proxy_image is not None,
         dashboards=(declared.trusted_dashboards if declared else None) or (),
         passphrase=_passphrase(inputs),

@@ -19,7 +19,6 @@ from moorage.runtime.room import Event, Report
 
 from .catalogue import unknown_options
 from .decide import GROUPS, SHOWN, Answer, answers
-from .manifests import public_endpoint
 from .met import Met
 from .plan import Plan
 from .seen import DEPLOYMENT, Seen
@@ -137,7 +136,7 @@ def _status(seen: Seen) -> JsonObject:
     installed = target if current and rolled_out(live) else stored.installed_release
     rolling = target is not None and installed is not None and installed != target
     return {
-        "endpoint": public_endpoint(seen.keystone) if live is not None else stored.endpoint,
+        "endpoint": seen.keystone.public_endpoint if live is not None else stored.endpoint,
         "installedRelease": installed,
         "targetRelease": target if rolling else None,
         "upgradePhase": "RollingUpdate" if rolling and current else None,

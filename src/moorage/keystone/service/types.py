@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
+from moorage.keystone import addresses
 from moorage.schema.kind import Kind
 from moorage.schema.model import Model, Resource, StoredCondition, conditions_field, field
 from moorage.schema.rule import Column, Rule
@@ -92,6 +93,21 @@ class Keystone(Resource):
 
     spec: KeystoneSpec
     status: KeystoneStatus = field(KeystoneStatus(), doc="What is.", default_in_schema=False)
+
+    @property
+    def internal_endpoint(self) -> str:
+        """URL of the Identity API inside the cluster."""
+        return addresses.internal_endpoint(self.metadata.name, self.metadata.namespace)
+
+    @property
+    def public_endpoint(self) -> str:
+        """URL of the Identity API for clients (decisions, Keystone 12)."""
+        return self.spec.bootstrap.public_endpoint or self.internal_endpoint
+
+    @property
+    def public_base(self) -> str:
+        """What redirect URI, entityID and endpoints for providers begin with: the public endpoint without `/v3`."""
+        return self.public_endpoint.rstrip("/").removesuffix("/v3").rstrip("/")
 
 
 KIND: Final = Kind(

@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from moorage.keystone.service.key_pair import CERTIFICATE, KEY, Pair, make_pair, not_after, read_pair
+from moorage.keystone.key_pair import CERTIFICATE, KEY, Pair, make_pair, not_after, read_pair
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 
