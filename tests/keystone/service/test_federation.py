@@ -214,6 +214,10 @@ def test_a_terminating_backend_holds_up_no_replacement() -> None:
 COLLIDING = {
     "domain": ([{"domain": "acme"}, {"domain": "ACME"}], "domain"),
     "provider name": ([{"identityProviderName": "x"}, {"identityProviderName": "x"}], "identity provider name"),
+    "provider name in capitals": (
+        [{"identityProviderName": "x"}, {"identityProviderName": "X"}],
+        "identity provider name",
+    ),
     "issuer": ([{"issuer": "https://kc/a"}, {"issuer": "https://kc/a"}], "remote id"),
     "issuer but for the slash": ([{"issuer": "https://kc/a"}, {"issuer": "https://kc/a/"}], "metadata documents"),
     "issuer but for the scheme": ([{"issuer": "https://kc/a"}, {"issuer": "http://kc/a"}], "metadata documents"),

@@ -15,7 +15,7 @@ from moorage.core.addresses import internal
 from moorage.core.urls import url_fault, without_user
 from moorage.schema.fielderror import FieldError, invalid, required
 
-from .federation import NOBODY
+from .federation import NOBODY, provider_key
 from .finding import Finding, control_characters
 
 REMOTE_ID_LIMIT: Final = 64
@@ -92,7 +92,7 @@ def check_remote_id(path: str, value: str) -> Iterator[str]:
 
 def check_provider_name(path: str, resource: str, declared: str | None) -> Iterator[FieldError]:
     """The resource's name is the default; one that cannot serve must be replaced by hand."""
-    if (declared or resource).lower() == NOBODY:  # MySQL has one row for every spelling
+    if provider_key(declared or resource) == NOBODY:
         detail = "is kept for the sidecar's health check, which asks for a provider that there never is"
         yield invalid(f"{path}.identityProviderName", declared or resource, detail)
     if not declared and not fits_idp_name(resource):

@@ -150,6 +150,11 @@ def provider_name(backend: KeystoneIdentityBackend) -> str:
     return (block.identity_provider_name if block else None) or backend.metadata.name
 
 
+def provider_key(provider: str) -> str:
+    """Equal for names that one Keystone cannot have both of: MySQL has one row for every spelling."""
+    return provider.lower()
+
+
 def auth_path(provider: str, protocol: str) -> str:
     """Where command line clients log in."""
     return f"/v3/OS-FEDERATION/identity_providers/{provider}/protocols/{protocol}/auth"

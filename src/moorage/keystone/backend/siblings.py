@@ -15,6 +15,7 @@ from typing import Any, Final
 from moorage.core.meta import JsonObject
 from moorage.schema.fielderror import duplicate, invalid
 
+from .federation import provider_key
 from .finding import Finding
 from .types import KeystoneIdentityBackend, Spec
 
@@ -91,7 +92,7 @@ def check(backend: KeystoneIdentityBackend, found: Iterable[JsonObject]) -> Iter
 
 def _federation(mine: Sibling, theirs: Sibling) -> Iterator[Finding]:
     block = f"spec.{mine.type.lower()}"
-    if mine.provider.lower() == theirs.provider.lower():  # MySQL has one row for both
+    if provider_key(mine.provider) == provider_key(theirs.provider):
         case = "" if mine.provider == theirs.provider else " (letter case does not count)"
         detail = f"identity provider name collides with backend {theirs.name}{case}"
         yield duplicate(f"{block}.identityProviderName", mine.provider, detail)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from moorage.keystone.backend.federation import issuer_basename, provider_name
+from moorage.keystone.backend.federation import issuer_basename, provider_key, provider_name
 from moorage.keystone.backend.precedence import NEW, precedence, standing
 
 from .seen import Attached
@@ -70,7 +70,7 @@ def _claims(item: Attached) -> Iterator[Claim]:
     if spec.oidc is None and spec.saml is None:
         return
     provider = provider_name(item.backend)
-    yield "provider", provider, f'identity provider name "{provider}"'
+    yield "provider", provider_key(provider), f'identity provider name "{provider}"'
     remote_id = spec.oidc.issuer if spec.oidc else spec.saml.idp_entity_id if spec.saml else ""
     yield "remote id", remote_id, "its remote id (issuer or entityID)"
     if spec.oidc is None:
