@@ -21,6 +21,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,7 @@ def load(path: Path) -> Area:
     return Area(path.stem, cases)
 
 
-def areas() -> list[Area]:
+@cache
+def areas() -> tuple[Area, ...]:
     """All scenario files, by name."""
-    return [load(path) for path in sorted(FOLDER.glob("*.yaml"))]
+    return tuple(load(path) for path in sorted(FOLDER.glob("*.yaml")))

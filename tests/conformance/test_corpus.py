@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 from tests.conformance import verdicts
 from tests.conformance.play import Target
 from tests.conformance.verdicts import ROOT, Court
+from tests.keystone.folders import plain
 
 from moorage.keystone import ADMISSIONS
 from moorage.keystone.backend.types import KIND
@@ -24,7 +24,7 @@ def corpus() -> Iterator[tuple[int, str, dict[str, Any]]]:
     """Number, asserted words, object, in order."""
     for number in NUMBERS:
         (folder,) = (ROOT / "keystone-backend" / "admission").glob(f"{number:02}-*")
-        given = yaml.safe_load((folder / "given.yaml").read_text())
+        given = plain(folder / "given.yaml")
         yield number, given["asserts"], given["object"]
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from tests.conformance import verdicts
 from tests.conformance.play import Target
 from tests.conformance.verdicts import FOLDERS, Court, name_of
+from tests.keystone.folders import plain
 
 BY_NAME = [name_of(folder) for folder in FOLDERS]
 
@@ -39,7 +39,7 @@ def test_the_embedded_server_judges_as_recorded(folder: Path, our_court: Court) 
 def test_the_record_agrees_with_the_golden_verdict(folder: Path) -> None:
     """What the real server admits and refuses is what the case's `want` says, field by field."""
     truth = verdicts.recorded()[name_of(folder)]
-    want = yaml.safe_load((folder / "want" / "verdict.yaml").read_text())
+    want = plain(folder / "want" / "verdict.yaml")
     assert (truth.status >= 300) == bool(want["errors"]), truth.message
     paths = {error.split(": ", 1)[0] for error in want["errors"]}
     assert {field for field in truth.fields if field != "<nil>"} <= paths | {""}, truth.message

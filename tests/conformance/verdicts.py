@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from tests.conformance.play import Target, failure
 from tests.conformance.wire import Answer, Request, Wire
+from tests.keystone.folders import plain
 from tests.real.process import poll
 
 from moorage.cli.systems import ADMISSIONS, KINDS
@@ -120,7 +120,7 @@ class Court:
 
     def judge(self, folder: Path) -> Verdict:
         """Put siblings and the stored object there unchecked, then send the object; everything is removed after."""
-        given = yaml.safe_load((folder / "given.yaml").read_text())
+        given = plain(folder / "given.yaml")
         resource = self._resources[PLACES[folder.parent.parent.name]]
         stored = [*given.get("siblings", []), *([given["old"]] if "old" in given else [])]
         if "old" in given and "deletionTimestamp" in given["object"].get("metadata", {}):
@@ -183,8 +183,8 @@ def _whole(item: JsonObject, resource: ResourceType) -> JsonObject:
 def _refused_by_webhook() -> JsonObject:
     """An object of the corpus that structure and rules admit and only the webhook refuses."""
     for folder in FOLDERS:
-        given = yaml.safe_load((folder / "given.yaml").read_text())
-        want = yaml.safe_load((folder / "want" / "verdict.yaml").read_text())
+        given = plain(folder / "given.yaml")
+        want = plain(folder / "want" / "verdict.yaml")
         if want["refusedBy"] == "webhook" and not {"siblings", "old"} & given.keys():
             return dict(given["object"])
     raise AssertionError("the corpus has no such object")

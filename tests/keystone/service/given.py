@@ -59,13 +59,13 @@ def load(path: Path) -> dict[str, Any]:
     return found
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """YAML as Kubernetes reads it."""
 
 
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, form) for tag, form in forms if tag != "tag:yaml.org,2002:timestamp"]
-    for first, forms in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    for first, forms in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
 
 
