@@ -236,7 +236,7 @@ async def test_what_was_never_connected_has_sent_nothing() -> None:
 async def test_a_header_never_begins_another_line() -> None:
     """A user name of a kubeconfig with a line end in it is refused before anything is sent."""
     with pytest.raises(InputError, match="Impersonate-User"):
-        Transport(Connection("http://x", headers=(("Impersonate-User", "a\r\nAuthorization: b"),)), user_agent="x")
+        Transport(Connection("http://x", headers=(("Impersonate-User", "a\r\nAuthorization: b"),)))
 
 
 class Clock:

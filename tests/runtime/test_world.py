@@ -18,7 +18,7 @@ from moorage.render.bundle import Bundle
 from moorage.runtime import diff
 from moorage.runtime.drift import contains
 from moorage.runtime.events import Bounds, Recorder
-from moorage.runtime.projection import ensure_bundle, in_use, out_of_use, prune, rolled_out
+from moorage.runtime.projection import ensure_bundle, prune, rolled_out
 from moorage.runtime.room import Event, Watch, nobody
 from moorage.runtime.world import ForeignObject
 
@@ -117,31 +117,22 @@ async def test_a_bundle_name_taken_by_a_stranger_is_an_error(client: Client) -> 
             await ensure_bundle(world, bundle.config_map("default", mine, {}))
 
 
-def deployment(
-    generation: int = 2, observed: int = 2, names: tuple[str, ...] = ("conf-1",), **status: int
-) -> JsonObject:
-    volumes = [{"name": name, "secret": {"secretName": name}} for name in names]
+def deployment(observed: int = 2, **status: int) -> JsonObject:
     counts = {"replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, **status}
     return {
-        "metadata": {"generation": generation},
-        "spec": {"replicas": 2, "template": {"spec": {"volumes": volumes}}},
+        "metadata": {"generation": 2},
+        "spec": {"replicas": 2},
         "status": {"observedGeneration": observed, **counts},
     }
 
 
-def test_the_rollout_gate_holds_both_ways() -> None:
-    """In use only when all pods are new and ready; out of use only when no pod mounts it."""
+def test_a_roll_has_ended_when_all_pods_are_new_and_ready() -> None:
+    """And no other is left."""
     assert rolled_out(deployment())
     assert not rolled_out(deployment(observed=1))
     assert not rolled_out(deployment(replicas=3))
     assert not rolled_out(deployment(readyReplicas=1))
     assert not rolled_out(None)
-    assert in_use(deployment(), "Secret", "conf-1")
-    assert not in_use(deployment(replicas=3), "Secret", "conf-1")
-    assert not out_of_use(deployment(), "Secret", "conf-1")
-    assert out_of_use(deployment(names=()), "Secret", "conf-1")
-    assert not out_of_use(deployment(names=(), replicas=3), "Secret", "conf-1")
-    assert out_of_use(None, "Secret", "conf-1")
 
 
 async def test_an_event_told_again_counts_up_also_after_a_restart(client: Client) -> None:

@@ -208,11 +208,8 @@ _SHAPES: dict[str, Literal["table", "partial"]] = {
 }
 
 
-def negotiate(headers: Mapping[str, str], query: Mapping[str, str], *, shapes: bool = True) -> Form:
+def negotiate(headers: Mapping[str, str], query: Mapping[str, str]) -> Form:
     """The first acceptable form of the Accept header.
-
-    Args:
-        shapes: whether Table and PartialObjectMetadata may be asked for.
 
     Raises:
         StatusError: 406, nothing that is asked for can be given.
@@ -231,7 +228,7 @@ def negotiate(headers: Mapping[str, str], query: Mapping[str, str], *, shapes: b
         if "as" not in asked:
             return Form("object", "v1", media, pretty)
         known = _SHAPES.get(asked["as"])
-        if shapes and known and asked.get("g") == "meta.k8s.io" and asked.get("v") in ("v1", "v1beta1"):
+        if known and asked.get("g") == "meta.k8s.io" and asked.get("v") in ("v1", "v1beta1"):
             return Form(known, asked["v"], media, pretty, asked["as"].endswith("List"))
     raise no_such_form(MEDIA_TYPES) if readable else not_acceptable(MEDIA_TYPES)
 

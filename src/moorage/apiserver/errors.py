@@ -130,9 +130,9 @@ def unauthorized() -> StatusError:
     return StatusError(401, "Unauthorized", "Unauthorized")
 
 
-def method_not_allowed(what: str = "the server does not allow this method on the requested resource") -> StatusError:
+def method_not_allowed() -> StatusError:
     """405."""
-    return StatusError(405, "MethodNotAllowed", what, {})
+    return StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
 
 
 def not_supported(resource: ResourceType, verb: str) -> StatusError:
@@ -163,11 +163,6 @@ def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
 def too_large(what: str) -> StatusError:
     """413."""
     return StatusError(413, "RequestEntityTooLarge", what)
-
-
-def gone(message: str) -> StatusError:
-    """410 with reason Gone."""
-    return StatusError(410, "Gone", message)
 
 
 def rv_too_large(requested: int, current: int) -> StatusError:

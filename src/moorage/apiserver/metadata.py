@@ -9,6 +9,7 @@ import os
 import secrets
 from collections.abc import Callable
 
+from moorage.apiserver.builtin import fields
 from moorage.apiserver.errors import StatusError, bad_request
 from moorage.apiserver.served import ServedType
 from moorage.core import names
@@ -111,7 +112,8 @@ def validate(served: ServedType, obj: JsonObject) -> list[FieldError]:
         found += [
             invalid("metadata.namespace", meta["namespace"], why) for why in names.dns1123_label(meta["namespace"])
         ]
-    return found + validate_labels(meta) + _annotations(meta) + _finalizers(served, meta) + _owners(meta)
+    found += fields.labels("metadata.labels", meta.get("labels"))
+    return found + _annotations(meta) + _finalizers(served, meta) + _owners(meta)
 
 
 def times_told(served: ServedType) -> int:
@@ -139,23 +141,13 @@ def _path_segment(value: str) -> list[str]:
     return [f"may not contain '{sign}'" for sign in "/%" if sign in value]
 
 
-def validate_labels(meta: JsonObject, path: str = "metadata.labels") -> list[FieldError]:
-    """Complaints about a label map."""
-    found: list[FieldError] = []
-    for name, value in (meta.get("labels") or {}).items():
-        found += [invalid(path, name, why) for why in names.qualified_name(name)]
-        found += [invalid(path, value, why) for why in names.label_value(value)]
-    return found
-
-
 def _annotations(meta: JsonObject) -> list[FieldError]:
     annotations = meta.get("annotations")
     if not annotations:
         return []
-    path, found, size = "metadata.annotations", [], 0
-    for name, value in annotations.items():
-        found += [invalid(path, name, why) for why in names.qualified_name(name.lower())]
-        size += len(name.encode()) + len(value.encode())
+    path = "metadata.annotations"
+    found = list(fields.annotation_keys(path, annotations))
+    size = sum(len(name.encode()) + len(value.encode()) for name, value in annotations.items())
     return [*found, too_long(path, "", _ANNOTATIONS_LIMIT)] if size > _ANNOTATIONS_LIMIT else found
 
 

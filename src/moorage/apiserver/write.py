@@ -115,7 +115,7 @@ async def _create(api: Api, edit: Edit, *, fresh: bool = False) -> Written:
         return Written(_unstored(served, path, obj), created=True)
     check_namespace(api, served, obj)
     try:
-        return Written(await _commit(api, edit, path, obj, 0), created=True)
+        return Written(await api.commit(served, path, obj, 0), created=True)
     except Stale:
         if fresh:
             raise already_exists(rt, name) from None
@@ -158,7 +158,7 @@ async def _update(api: Api, edit: Edit, before: Entry) -> Written:
         return Written(_unstored(served, before.key, obj))
     if old["metadata"].get("deletionTimestamp") and finished(served, obj):
         return await _let_go(api, edit, before, old, obj)
-    return Written(await _commit(api, edit, before.key, obj, before.rev))
+    return Written(await api.commit(served, before.key, obj, before.rev))
 
 
 def _changed(api: Api, edit: Edit, before: Entry) -> tuple[JsonObject, JsonObject]:
@@ -177,7 +177,7 @@ def _changed(api: Api, edit: Edit, before: Entry) -> tuple[JsonObject, JsonObjec
 async def _let_go(api: Api, edit: Edit, before: Entry, old: JsonObject, obj: JsonObject) -> Written:
     """End an object that nothing holds any more: watchers see its last stored state, the writer what it wrote."""
     answer = _unstored(edit.served, before.key, obj)
-    await _commit(api, edit, before.key, old, before.rev, delete=True)
+    await api.commit(edit.served, before.key, old, before.rev, delete=True)
     return Written(answer)
 
 
@@ -282,7 +282,3 @@ def check_namespace(api: Api, served: ServedType, obj: JsonObject) -> None:
 
 def _unstored(served: ServedType, path: str, obj: JsonObject) -> Entry:
     return Entry(path, 0, encode(views.ordered(served, obj)))
-
-
-async def _commit(api: Api, edit: Edit, path: str, obj: JsonObject, seen: int, *, delete: bool = False) -> Entry:
-    return await api.commit(edit.served, path, obj, seen, delete=delete)

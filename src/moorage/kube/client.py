@@ -18,7 +18,6 @@ from enum import Enum
 from types import TracebackType
 from typing import Any, Generic, Self, TypeAlias, TypeVar, cast, overload
 
-from moorage import __version__
 from moorage.core.meta import JsonObject, Key, ResourceType, key_of
 from moorage.schema.kind import Kind
 from moorage.schema.model import Resource
@@ -69,14 +68,13 @@ class Client:
         connection: Connection,
         *,
         field_manager: str = "moorage",
-        user_agent: str = f"moorage/{__version__}",
         limits: Limits | None = None,
         patience: Patience | None = None,
     ) -> None:
         self.connection, self.field_manager = connection, field_manager
         self.patience = patience or Patience()
         self.calls: Counter[tuple[str, str]] = Counter()
-        self._transport = Transport(connection, user_agent=user_agent, limits=limits)
+        self._transport = Transport(connection, limits)
         self._guards: tuple[Callable[[], None], ...] = ()
         self._left: Callable[[], float] = lambda: math.inf
         self._claim = Claim(self.check_write, self._left)
@@ -286,13 +284,11 @@ class Client:
         method: str,
         path: str,
         *,
-        query: Mapping[str, str] | None = None,
         body: JsonObject | None = None,
-        accept: str = "application/json",
     ) -> Any:
         """Any request by path, such as `/version` or a token review; the decoded answer."""
         named = self._managed if method in ("POST", "PUT", "PATCH") else {}
-        request = Request(method, path, path, {**named, **(query or {})}, body, accept=accept)
+        request = Request(method, path, path, named, body)
         return await (self._call(request) if method == "GET" else self._write(request))
 
     async def logs(

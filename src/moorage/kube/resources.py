@@ -7,14 +7,12 @@ from typing import Final
 from moorage.core.meta import ResourceType
 
 NAMESPACES: Final = ResourceType("", "v1", "Namespace", "namespaces", namespaced=False)
-NODES: Final = ResourceType("", "v1", "Node", "nodes", namespaced=False)
 SECRETS: Final = ResourceType("", "v1", "Secret", "secrets")
 CONFIG_MAPS: Final = ResourceType("", "v1", "ConfigMap", "configmaps")
 SERVICES: Final = ResourceType("", "v1", "Service", "services")
 ENDPOINTS: Final = ResourceType("", "v1", "Endpoints", "endpoints")
 PODS: Final = ResourceType("", "v1", "Pod", "pods")
 PVCS: Final = ResourceType("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
-SERVICE_ACCOUNTS: Final = ResourceType("", "v1", "ServiceAccount", "serviceaccounts")
 CORE_EVENTS: Final = ResourceType("", "v1", "Event", "events")
 EVENTS: Final = ResourceType("events.k8s.io", "v1", "Event", "events")
 
@@ -26,11 +24,8 @@ CRON_JOBS: Final = ResourceType("batch", "v1", "CronJob", "cronjobs")
 
 LEASES: Final = ResourceType("coordination.k8s.io", "v1", "Lease", "leases")
 PDBS: Final = ResourceType("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
-HPAS: Final = ResourceType("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 NETWORK_POLICIES: Final = ResourceType("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
 
-ROLES: Final = ResourceType("rbac.authorization.k8s.io", "v1", "Role", "roles")
-ROLE_BINDINGS: Final = ResourceType("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
 CLUSTER_ROLES: Final = ResourceType("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDINGS: Final = ResourceType(
     "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False

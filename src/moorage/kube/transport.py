@@ -12,7 +12,7 @@ import math
 import random
 import re
 import ssl
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
+from moorage import __version__
 from moorage.calling import wire
 from moorage.calling.line import Answer, Flow, HttpError, NotConnected, Untrusted
 from moorage.calling.pool import Door, Pool
@@ -94,23 +95,15 @@ UNCLAIMED = Claim()
 class Transport:
     """The connection pool to one API server."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        *,
-        user_agent: str,
-        limits: Limits | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, connection: Connection, limits: Limits | None = None) -> None:
         self.connection = connection
         self.limits = limits or Limits()
         self.observers: list[Observer] = []
-        self._sleep = sleep
         where = urlsplit(connection.server)
         self._secure, self._prefix = where.scheme != "http", where.path.rstrip("/")
         self._address = (where.hostname or "", where.port or (443 if self._secure else 80))
         host = where.netloc.rpartition("@")[2]
-        self._fixed = _lines((("Host", host), ("User-Agent", user_agent), *connection.headers))
+        self._fixed = _lines((("Host", host), ("User-Agent", f"moorage/{__version__}"), *connection.headers))
         self._pool: Pool | None = None
         self._tls: tuple[str, ssl.SSLContext] | None = None
 
@@ -151,13 +144,13 @@ class Transport:
                 asked += 1
                 if asked > self.limits.asked or wait.seconds > self.limits.longest_wait:
                     raise wait.error from None
-                await self._sleep(wait.seconds)
+                await asyncio.sleep(wait.seconds)
             except BROKEN as error:
                 broken += 1
                 if broken >= self.limits.attempts or not _may_repeat(request, error):
                     fix = "Is the server running, and is it the one that the kubeconfig names?"
                     raise ConnectionFailed(self.connection.server, _reason(error), fix) from error
-                await self._sleep(self.limits.backoff.delay(broken - 1, random.random()))  # noqa: S311
+                await asyncio.sleep(self.limits.backoff.delay(broken - 1, random.random()))  # noqa: S311
             claim.check()
 
     async def _once(self, request: Request, left: float) -> str:

@@ -11,7 +11,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
 from moorage.calling import wire
@@ -192,4 +192,4 @@ async def follow(
 
 def scope(resource: ResourceType, namespace: str = "", *, labels: str = "", fields: str = "") -> Scope:
     """A Scope; the namespace of a cluster-scoped type is ignored."""
-    return replace(Scope(resource, "", labels, fields), namespace=namespace if resource.namespaced else "")
+    return Scope(resource, namespace if resource.namespaced else "", labels, fields)

@@ -25,7 +25,7 @@ from .lease import NotLeading
 from .metrics import Metrics
 from .queue import Queue
 from .reflector import Listener
-from .room import Room, Watch
+from .room import Room, Watch, declared_change
 from .walk import Tell, Walk
 from .world import World
 
@@ -85,7 +85,7 @@ class Controller:
     # --- waking
 
     def _own_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
-        if self.room.relevant(old, new):
+        if declared_change(old, new):
             self.queue.add(key_of(new or old or {}))
 
     def _listener(self, watch: Watch) -> Listener:

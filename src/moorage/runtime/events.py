@@ -59,10 +59,9 @@ class Recorder:
         *,
         bounds: Bounds = _BOUNDS,
         dropped: Callable[[str], None] = lambda _cause: None,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._client, self._component = client, component
-        self._bounds, self._dropped, self._now = bounds, dropped, now
+        self._bounds, self._dropped = bounds, dropped
         self._waiting: OrderedDict[tuple[Ref, Event], int] = OrderedDict()
         self._budgets = _Budgets(bounds)
         self._log = _log.bind()  # once: a lazy logger puts itself together for each line
@@ -123,15 +122,12 @@ class Recorder:
         try:
             stored = await self._client.get(CORE_EVENTS, key)
             total = int(stored.get("count") or 1) + count
-            await self._client.patch(CORE_EVENTS, key, {"count": total, "lastTimestamp": self._stamp()})
+            await self._client.patch(CORE_EVENTS, key, {"count": total, "lastTimestamp": _stamp()})
         except NotFound:
             await self._client.create(CORE_EVENTS, self._wire(key, regarding, event, count))
 
-    def _stamp(self) -> str:
-        return self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
-
     def _wire(self, key: Key, regarding: Ref, event: Event, count: int) -> JsonObject:
-        stamp = self._stamp()
+        stamp = _stamp()
         involved = {
             "apiVersion": regarding.api_version,
             "kind": regarding.kind,
@@ -157,12 +153,12 @@ class Recorder:
 class _Budgets:
     """A token bucket for each object, least recently used ones forgotten."""
 
-    def __init__(self, bounds: Bounds, clock: Callable[[], float] = time.monotonic) -> None:
-        self._bounds, self._clock = bounds, clock
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
         self._left: OrderedDict[Ref, tuple[float, float]] = OrderedDict()
 
     def take(self, ref: Ref) -> bool:
-        now = self._clock()
+        now = time.monotonic()
         left, since = self._left.pop(ref, (float(self._bounds.burst), now))
         left = min(float(self._bounds.burst), left + (now - since) / self._bounds.refill)
         granted = left >= 1.0
@@ -170,6 +166,10 @@ class _Budgets:
         if len(self._left) > self._bounds.objects:
             self._left.popitem(last=False)
         return granted
+
+
+def _stamp() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _name(regarding: Ref, event: Event) -> str:

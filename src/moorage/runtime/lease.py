@@ -63,7 +63,6 @@ class Election:
     identity: str
     terms: Terms = _TERMS
     clock: Callable[[], float] = awake_or_not
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _until: float = field(default=float("-inf"), init=False)
     _seen: tuple[Any, float] = field(default=(None, 0.0), init=False)
@@ -114,7 +113,11 @@ class Election:
         try:
             lease = await self.client.get(LEASES, self.key)
             if lease["spec"].get("holderIdentity") == self.identity:
-                lease["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _micro(self.now())}
+                lease["spec"] |= {
+                    "holderIdentity": "",
+                    "leaseDurationSeconds": 1,
+                    "renewTime": _micro(datetime.now(UTC)),
+                }
                 await self.client.replace(LEASES, lease)
         except MoorageError as error:
             _log.warning("the lease was not released", lease=str(self.key), error=str(error))
@@ -153,7 +156,7 @@ class Election:
         return self.clock() - self._seen[1] >= float(spec.get("leaseDurationSeconds") or self.terms.duration)
 
     def _spec(self, before: JsonObject, *, taken: bool) -> JsonObject:
-        now = _micro(self.now())
+        now = _micro(datetime.now(UTC))
         transitions = int(before.get("leaseTransitions") or 0)
         return {
             **before,

@@ -33,7 +33,7 @@ RESULTS = ("success", "requeue", "requeue_after", "error")
 class Metrics:
     """All metrics of one operator, in a registry of its own."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
         self._queues: dict[str, Queue] = {}
         made = _Maker(self.registry)
@@ -63,7 +63,7 @@ class Metrics:
         self.reviews = made.counter(
             "controller_runtime_webhook_requests", "Admission reviews per webhook and code.", "webhook", "code"
         )
-        self.registry.register(_Unfinished(self._queues, clock))
+        self.registry.register(_Unfinished(self._queues))
 
     def text(self) -> bytes:
         """The exposition that /metrics answers: ours, and what rooms and the process keep in the common registry."""
@@ -144,8 +144,8 @@ class _Maker:
 class _Unfinished(Collector):
     """Work in progress, measured when asked: a worker that hangs shows up while it hangs."""
 
-    def __init__(self, queues: Mapping[str, Queue], clock: Callable[[], float]) -> None:
-        self._queues, self._clock = queues, clock
+    def __init__(self, queues: Mapping[str, Queue]) -> None:
+        self._queues = queues
 
     def collect(self) -> Iterator[Metric]:
         total = GaugeMetricFamily(
@@ -155,7 +155,7 @@ class _Unfinished(Collector):
             "workqueue_longest_running_processor_seconds", "Seconds of the longest work in progress.", labels=["name"]
         )
         for name, queue in self._queues.items():
-            now = self._clock()
+            now = time.monotonic()
             ages = [now - began for began in queue.working().values()]
             total.add_metric([name], sum(ages))
             longest.add_metric([name], max(ages, default=0.0))

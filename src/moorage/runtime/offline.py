@@ -89,16 +89,13 @@ def lint(
     placed: Iterable[Placed],
     old: Iterable[JsonObject],
     admissions: Sequence[Admission],
-    *,
-    now: datetime | None = None,
 ) -> LintResult:
     """Admit every object of our kinds, one after the other, each seeing those before it and the stored ones.
 
     Args:
         old: stored objects; an object of the same kind, namespace and name is an update of it.
-        now: the time that rules see; default: the present.
     """
-    moment = now or datetime.now(UTC)
+    moment = datetime.now(UTC)
     by_type = {(a.kind.group, a.kind.kind): a for a in admissions}
     world = _World()
     for obj in old:

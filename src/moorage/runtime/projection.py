@@ -1,4 +1,4 @@
-"""Content-hashed bundles in the cluster: put there, kept for a while, and the gate that says when pods use them.
+"""Content-hashed bundles in the cluster: put there, kept for a while; and when a roll of the pods that use them has ended.
 
 Enters: immutable manifests of `render.bundle`. Leaves: objects; deletions of old generations. An object of the same name that
 somebody else controls is an error, never seized. Source: spec/keystone.md 1.4.
@@ -6,7 +6,7 @@ somebody else controls is an error, never seized. Source: spec/keystone.md 1.4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from moorage.core.meta import JsonObject, Ref, ResourceType, controlled_by, controller_of, key_of
@@ -94,31 +94,3 @@ def rolled_out(deployment: JsonObject | None) -> bool:
     desired = int((deployment.get("spec") or {}).get("replicas", 1))
     counted = ("replicas", "updatedReplicas", "readyReplicas")
     return all(int(status.get(name, 0)) == desired for name in counted)
-
-
-def mounts(deployment: JsonObject) -> frozenset[tuple[str, str]]:
-    """(kind, name) of the Secrets and ConfigMaps that the pod template mounts."""
-    volumes = deployment["spec"]["template"]["spec"].get("volumes") or ()
-    return frozenset(found for volume in volumes for found in _sources(volume))
-
-
-def _sources(volume: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    if "secret" in volume:
-        yield "Secret", volume["secret"].get("secretName", "")
-    if "configMap" in volume:
-        yield "ConfigMap", volume["configMap"].get("name", "")
-    for source in (volume.get("projected") or {}).get("sources") or ():
-        yield from ((kind, source[field]["name"]) for kind, field in _FIELDS if field in source)
-
-
-_FIELDS = (("Secret", "secret"), ("ConfigMap", "configMap"))
-
-
-def in_use(deployment: JsonObject | None, kind: str, name: str) -> bool:
-    """The gate in: all pods of the Deployment mount this object."""
-    return deployment is not None and (kind, name) in mounts(deployment) and rolled_out(deployment)
-
-
-def out_of_use(deployment: JsonObject | None, kind: str, name: str) -> bool:
-    """The gate out: no pod of the Deployment mounts this object any more; so it is when the Deployment is gone."""
-    return deployment is None or ((kind, name) not in mounts(deployment) and rolled_out(deployment))

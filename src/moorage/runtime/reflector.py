@@ -33,14 +33,12 @@ _log = structlog.get_logger("moorage.reflector")
 class Reflector:
     """One resource type, in one namespace or all."""
 
-    def __init__(
-        self, client: Client, resource: ResourceType, *, namespace: str = "", labels: str = "", fields: str = ""
-    ) -> None:
+    def __init__(self, client: Client, resource: ResourceType, *, namespace: str = "") -> None:
         self.resource = resource
         self.synced = asyncio.Event()
         self.backoff = Backoff(base=0.2, cap=30.0, jitter=0.5)
         self._client = client
-        self._scope = scope(resource, namespace, labels=labels, fields=fields)
+        self._scope = scope(resource, namespace)
         self._objects: dict[Key, JsonObject] = {}
         self._namespaces: dict[str, dict[Key, JsonObject]] = {}
         self._indices: dict[str, _Index] = {}
@@ -151,8 +149,7 @@ class Reflector:
         _log.warning("cannot watch", resource=self.resource.group_resource, error=str(error))
 
     async def _list(self) -> str:
-        wanted = self._scope
-        listing = await self._client.list(wanted.resource, wanted.namespace, labels=wanted.labels, fields=wanted.fields)
+        listing = await self._client.list(self.resource, self._scope.namespace)
         self._replace(listing.items, _number(listing.resource_version))
         self.synced.set()
         return listing.resource_version

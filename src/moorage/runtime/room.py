@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from moorage.core.conditions import Condition
-from moorage.core.meta import JsonObject, Key, Ref, ResourceType, controller_of
+from moorage.core.meta import JsonObject, Key, ResourceType, controller_of
 from moorage.core.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -38,12 +38,11 @@ class Caches(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something a person reads in `kubectl describe`; about the room's own object unless `regarding` says otherwise."""
+    """Something a person reads in `kubectl describe` of the room's own object."""
 
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
-    regarding: Ref | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +118,6 @@ def nobody(_obj: JsonObject, _caches: Caches) -> Iterable[Key]:
     return ()
 
 
-def itself(obj: JsonObject, _caches: Caches) -> Iterable[Key]:
-    """The object's own key."""
-    meta = obj["metadata"]
-    return (Key(meta.get("namespace", ""), meta["name"]),)
-
-
 def owned(kind: Kind[Any]) -> Keys:
     """Wake the controlling owner of that kind."""
     return owned_by(kind.resource)
@@ -170,7 +163,6 @@ class Room(Generic[Seen, Plan]):
         watches: besides the room's own kind.
         indices: that the room's watches and observe use.
         rounds: plans of one pass at most.
-        relevant: which changes of the room's own objects wake it.
     """
 
     name: str
@@ -183,4 +175,3 @@ class Room(Generic[Seen, Plan]):
     watches: tuple[Watch, ...] = ()
     indices: tuple[Index, ...] = ()
     rounds: int = 40
-    relevant: Relevant = declared_change

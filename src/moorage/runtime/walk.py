@@ -177,7 +177,7 @@ class Walk:
             return
         for event in events:
             if before is None or event not in before:
-                self.tell(event.regarding or ref, event)
+                self.tell(ref, event)
 
 
 class _Counter:

@@ -16,22 +16,19 @@ from .crdschema import structural_errors
 from .fielderror import FieldError, Verbatim, forbidden, go_json, invalid, not_supported, required
 
 _BASE: Final = "spec.validation.openAPIV3Schema"
+"""As kube-apiserver shows the path of the schema of a single version."""
 _MIXED: Final = "may have mixed case, but should otherwise match: "
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 
 
-def validate_crd_schema(schema: JsonObject, base: str = _BASE) -> list[FieldError]:
-    """Complaints about the schema of a CRD; empty when it can be served.
-
-    Args:
-        base: path of the schema; kube-apiserver shows that of a single version as `spec.validation.openAPIV3Schema`.
-    """
-    errors = structural_errors(schema, base)
+def validate_crd_schema(schema: JsonObject) -> list[FieldError]:
+    """Complaints about the schema of a CRD; empty when it can be served."""
+    errors = structural_errors(schema, _BASE)
     if errors:
         return errors
     from .crdrules import rule_errors
 
-    return rule_errors(schema, base)
+    return rule_errors(schema, _BASE)
 
 
 def validate_crd(crd: JsonObject) -> list[FieldError]:

@@ -25,7 +25,7 @@ R = TypeVar("R", bound=Resource)
 
 @dataclass(frozen=True)
 class Kind(Generic[R]):
-    """A kind that we define. `doc` is one sentence; `columns` are what `kubectl get` prints."""
+    """A namespaced kind that we define. `doc` is one sentence; `columns` are what `kubectl get` prints."""
 
     group: str
     version: str
@@ -36,12 +36,11 @@ class Kind(Generic[R]):
     columns: Sequence[Column] = ()
     short_names: Sequence[str] = ()
     categories: Sequence[str] = ()
-    namespaced: bool = True
 
     @cached_property
     def resource(self) -> ResourceType:
         """How the kind is addressed on a server."""
-        return ResourceType(self.group, self.version, self.kind, self.plural, self.namespaced)
+        return ResourceType(self.group, self.version, self.kind, self.plural)
 
     def schema(self) -> JsonObject:
         """The structural OpenAPI v3 schema; the caller may change it."""
@@ -73,7 +72,7 @@ class Kind(Generic[R]):
             "spec": {
                 "group": self.group,
                 "names": self._names(),
-                "scope": "Namespaced" if self.namespaced else "Cluster",
+                "scope": "Namespaced",
                 "versions": [version],
             },
         }

@@ -10,7 +10,6 @@ from typing import Literal
 
 from moorage.core.meta import JsonObject
 
-RuleReason = Literal["", "FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"]
 ColumnType = Literal["string", "integer", "number", "boolean", "date"]
 
 
@@ -21,32 +20,20 @@ class Rule:
     Args:
         expression: CEL over `self` (and `oldSelf`) that must be true.
         message: the sentence shown when it is not.
-        message_expression: CEL that gives the sentence; wins over `message` when it yields one.
-        reason: the wire reason; empty is FieldValueInvalid.
         field_path: JSON path below this node that the complaint names, such as `.name`.
-        optional_old_self: `oldSelf` is an optional and the rule also runs on create.
     """
 
     expression: str
     message: str = ""
-    message_expression: str = ""
-    reason: RuleReason = ""
     field_path: str = ""
-    optional_old_self: bool = False
 
     def to_wire(self) -> JsonObject:
         """The CRD entry, keys in a fixed order."""
         wire: JsonObject = {"rule": self.expression}
         if self.message:
             wire["message"] = self.message
-        if self.message_expression:
-            wire["messageExpression"] = self.message_expression
-        if self.reason:
-            wire["reason"] = self.reason
         if self.field_path:
             wire["fieldPath"] = self.field_path
-        if self.optional_old_self:
-            wire["optionalOldSelf"] = True
         return wire
 
 
@@ -58,16 +45,10 @@ class Column:
     type: ColumnType
     json_path: str
     priority: int = 0
-    description: str = ""
-    format: str = ""
 
     def to_wire(self) -> JsonObject:
         """The `additionalPrinterColumns` entry, keys in a fixed order."""
         wire: JsonObject = {"name": self.name, "type": self.type, "jsonPath": self.json_path}
-        if self.format:
-            wire["format"] = self.format
-        if self.description:
-            wire["description"] = self.description
         if self.priority:
             wire["priority"] = self.priority
         return wire

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moorage.apiserver.builtin.check_volumes import field_ref, relative_path
+from moorage.apiserver.builtin.check_volumes import ENVIRONMENT_FIELDS, field_ref, relative_path
 from moorage.apiserver.builtin.fields import (
     PROTOCOLS,
     Errors,
@@ -19,6 +19,7 @@ from moorage.apiserver.builtin.fields import (
     non_negatives,
     one_of,
     only_first,
+    own_label,
     port,
     port_name,
     port_or_name,
@@ -28,10 +29,6 @@ from moorage.core import names
 from moorage.core.quantity import parse_quantity
 from moorage.schema import duplicate, invalid, required
 
-_ENV_FIELDS = (
-    "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
-    "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
-)  # fmt: skip
 _AMOUNTS = ("cpu", "ephemeral-storage", "memory")
 _RESOURCE_FIELDS = tuple(f"{kind}.{name}" for kind in ("limits", "requests") for name in _AMOUNTS)
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
@@ -39,25 +36,15 @@ _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _ENV_NAME = "a valid environment variable name must consist only of printable ASCII characters other than '='"
 
 
-def check_containers(path: str, containers: Any, volumes: frozenset[str], taken: set[str]) -> Errors:
-    """Complaints about the containers of one list; `taken` collects their names."""
-    for index, container in enumerate(containers or ()):
-        here, name = f"{path}[{index}]", container.get("name") or ""
-        if not name:
-            yield required(f"{here}.name")
-        elif wrong := names.dns1123_label(name):
-            yield from complaints(f"{here}.name", name, wrong)
-        elif name in taken:
-            yield duplicate(f"{here}.name", name)
-        taken.add(name)
-        yield from named(f"{here}.image", container.get("image"))
-        yield from _ports(f"{here}.ports", container.get("ports"))
-        yield from _environment(here, container)
-        yield from _mounts(f"{here}.volumeMounts", container.get("volumeMounts"), volumes)
-        yield from one_of(
-            f"{here}.imagePullPolicy", container.get("imagePullPolicy"), "Always", "IfNotPresent", "Never"
-        )
-        yield from _resources(f"{here}.resources", container.get("resources") or {})
+def check_container(path: str, container: Mapping[str, Any], volumes: frozenset[str], taken: set[str]) -> Errors:
+    """Complaints about a container; `taken` collects the names of a pod's containers."""
+    yield from own_label(f"{path}.name", container.get("name") or "", taken)
+    yield from named(f"{path}.image", container.get("image"))
+    yield from _ports(f"{path}.ports", container.get("ports"))
+    yield from _environment(path, container)
+    yield from _mounts(f"{path}.volumeMounts", container.get("volumeMounts"), volumes)
+    yield from one_of(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), "Always", "IfNotPresent", "Never")
+    yield from _resources(f"{path}.resources", container.get("resources") or {})
 
 
 def check_hooks(path: str, container: Mapping[str, Any]) -> Errors:
@@ -122,7 +109,7 @@ def _value_source(path: str, item: Mapping[str, Any]) -> Errors:
 def _reference(path: str, kind: str, source: Mapping[str, Any]) -> Errors:
     match kind:
         case "fieldRef":
-            yield from field_ref(path, source, _ENV_FIELDS)
+            yield from field_ref(path, source, ENVIRONMENT_FIELDS)
         case "resourceFieldRef":
             if not source.get("resource"):
                 yield required(f"{path}.resource")

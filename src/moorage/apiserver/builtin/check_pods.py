@@ -5,11 +5,10 @@ Enters: pod specs, defaulted. Leaves: complaints. Must not know the workload aro
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from moorage.apiserver.builtin.check_containers import check_containers, check_hooks
+from moorage.apiserver.builtin.check_containers import check_container, check_hooks
 from moorage.apiserver.builtin.check_volumes import check_volumes
 from moorage.apiserver.builtin.fields import Errors, annotation_keys, complaints, labels, one_of
 from moorage.core import names
@@ -73,7 +72,7 @@ def check_pod_spec(path: str, spec: Mapping[str, Any]) -> Errors:
     """Complaints about a pod spec."""
     yield from check_volumes(f"{path}.volumes", spec.get("volumes"))
     yield from _containers(path, spec)
-    if not _matching_host_ports(spec):
+    if spec.get("hostNetwork"):
         yield from _host_ports(path, spec)
     yield from one_of(f"{path}.restartPolicy", spec.get("restartPolicy"), *RESTARTS)
     yield from one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), *_DNS)
@@ -98,28 +97,17 @@ def _containers(path: str, spec: Mapping[str, Any]) -> Errors:
         yield required(f"{path}.containers")
     for index, container in enumerate(containers):
         here = f"{path}.containers[{index}]"
-        yield from _at(here, check_containers(f"{path}.containers", [container], volumes, taken))
+        yield from check_container(here, container, volumes, taken)
         yield from check_hooks(here, container)
     for index, container in enumerate(spec.get("initContainers") or ()):
         here = f"{path}.initContainers[{index}]"
-        yield from _at(here, check_containers(f"{path}.initContainers", [container], volumes, taken))
+        yield from check_container(here, container, volumes, taken)
         if container.get("restartPolicy") == "Always":
             yield from check_hooks(here, container)
         else:
             for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
                 if container.get(name) is not None:
                     yield forbidden(f"{here}.{name}", "may not be set for init containers without restartPolicy=Always")
-
-
-def _at(here: str, errors: Errors) -> Errors:
-    """The same complaints about an item that stands at another index."""
-    first = re.compile(re.escape(here[: here.rindex("[")]) + r"\[0\]")
-    for error in errors:
-        yield type(error)(first.sub(lambda _: here, error.path, count=1), error.type, error.detail, error.value)
-
-
-def _matching_host_ports(spec: Mapping[str, Any]) -> bool:
-    return not spec.get("hostNetwork")
 
 
 def _host_ports(path: str, spec: Mapping[str, Any]) -> Errors:

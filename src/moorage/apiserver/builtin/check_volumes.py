@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moorage.apiserver.builtin.fields import (
-    Errors,
-    complaints,
-    named,
-    only_first,
-)
-from moorage.core import names
-from moorage.schema import FieldError, duplicate, forbidden, invalid, required
+from moorage.apiserver.builtin.fields import Errors, named, only_first, own_label
+from moorage.schema import forbidden, invalid, required
 
 _FILE_FIELDS = ("metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels", "metadata.annotations")
+ENVIRONMENT_FIELDS = (
+    "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
+    "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
+)  # fmt: skip
 _MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
@@ -25,15 +23,9 @@ def check_volumes(path: str, volumes: Any) -> Errors:
     """Complaints about the volumes of a pod."""
     seen: set[str] = set()
     for index, volume in enumerate(volumes or ()):
-        here, name = f"{path}[{index}]", volume.get("name") or ""
+        here = f"{path}[{index}]"
         yield from _source(here, volume)
-        if not name:
-            yield required(f"{here}.name")
-        elif wrong := names.dns1123_label(name):
-            yield from complaints(f"{here}.name", name, wrong)
-        elif name in seen:
-            yield duplicate(f"{here}.name", name)
-        seen.add(name)
+        yield from own_label(f"{here}.name", volume.get("name") or "", seen)
 
 
 def _source(path: str, volume: Mapping[str, Any]) -> Errors:
@@ -64,17 +56,8 @@ def _check(path: str, kind: str, source: Mapping[str, Any]) -> Errors:
 
 
 _ORDER = (
-    "emptyDir",
-    "hostPath",
-    "secret",
-    "nfs",
-    "persistentVolumeClaim",
-    "downwardAPI",
-    "configMap",
-    "projected",
-    "csi",
-    "ephemeral",
-)
+    "emptyDir", "hostPath", "secret", "nfs", "persistentVolumeClaim", "downwardAPI", "configMap", "projected", "csi", "ephemeral",
+)  # fmt: skip
 
 
 def _host_path(path: str, value: str) -> Errors:
@@ -131,27 +114,14 @@ def field_ref(path: str, field: Mapping[str, Any], supported: tuple[str, ...]) -
     if not value:
         yield required(f"{path}.fieldPath")
     elif value not in {*supported, *_KNOWN_FIELDS}:
-        yield _unknown_field(f"{path}.fieldPath", value)
+        why = f"error converting fieldPath: field label not supported: {value}"
+        yield invalid(f"{path}.fieldPath", value, why)
     elif value not in supported:
         listed = ", ".join(f'"{name}"' for name in sorted(supported))
         yield invalid(f"{path}.fieldPath", value, f"supported values: {listed}")
 
 
-_KNOWN_FIELDS = frozenset(
-    {
-        *_FILE_FIELDS,
-        "spec.nodeName",
-        "spec.serviceAccountName",
-        "status.hostIP",
-        "status.hostIPs",
-        "status.podIP",
-        "status.podIPs",
-    }
-)
-
-
-def _unknown_field(path: str, value: str) -> FieldError:
-    return invalid(path, value, f"error converting fieldPath: field label not supported: {value}")
+_KNOWN_FIELDS = {*_FILE_FIELDS, *ENVIRONMENT_FIELDS}
 
 
 def _projected(path: str, source: Mapping[str, Any]) -> Errors:

@@ -15,7 +15,7 @@ from moorage.core import names
 from moorage.core.meta import JsonObject
 from moorage.core.quantity import parse_quantity
 from moorage.core.selectors import from_wire
-from moorage.schema import ErrorType, FieldError, forbidden, invalid, not_found, required
+from moorage.schema import ErrorType, FieldError, duplicate, forbidden, invalid, not_found, required
 
 Errors: TypeAlias = Iterator[FieldError]
 
@@ -54,6 +54,17 @@ def named(path: str, value: Any) -> Errors:
     """A required text that is not restricted further."""
     if not value:
         yield required(path)
+
+
+def own_label(path: str, name: str, taken: set[str]) -> Errors:
+    """A required RFC 1123 label that nothing else of the list has; `taken` collects them."""
+    if not name:
+        yield required(path)
+    elif wrong := names.dns1123_label(name):
+        yield from complaints(path, name, wrong)
+    elif name in taken:
+        yield duplicate(path, name)
+    taken.add(name)
 
 
 def port(path: str, value: Any) -> Errors:
