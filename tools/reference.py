@@ -24,7 +24,7 @@ def _kind_page(kind: Any) -> Iterator[str]:
     schema = kind.schema()
     yield f"# {kind.kind}\n"
     yield f"{kind.doc}\n"
-    yield f"`{kind.resource.api_version}`, plural `{kind.plural}`, {'namespaced' if kind.namespaced else 'cluster-scoped'}.\n"
+    yield f"`{kind.resource.api_version}`, plural `{kind.plural}`, namespaced.\n"
     yield "## Columns\n"
     yield ", ".join(f"{column.name} (`{column.json_path}`)" for column in kind.columns) + "\n"
     for part in ("spec", "status"):
