@@ -7,13 +7,12 @@ browsers make of a backslash: WHATWG URL, 4.4.
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import Final
 from urllib.parse import urlsplit
 
+from .unseen import has_unseen
+
 _WHOLE: Final = ("http://", "https://")
-_UNSEEN: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Categories of characters that nobody sees: controls, marks of direction and format, halves of characters, separators of lines."""
 _USER: Final = re.compile(r"//[^/?#]*@")
 
 
@@ -26,7 +25,7 @@ def url_fault(url: str) -> str:
     """Why nobody can be sent to this http or https URL, or should not be; "" when they can."""
     if not url.startswith(_WHOLE):
         return "must start with http:// or https://"
-    if any(char.isspace() or unicodedata.category(char) in _UNSEEN for char in url):
+    if has_unseen(url) or any(map(str.isspace, url)):
         return "must not hold a blank or a control character: percent-encode what belongs to the address"
     if "\\" in url:
         return "must not hold a backslash: browsers read it as a slash"

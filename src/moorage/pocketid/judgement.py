@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 from moorage.core.meta import JsonObject
+from moorage.core.unseen import has_unseen
 from moorage.pocketid.references import Claim
 from moorage.schema.fielderror import FieldError, duplicate, invalid
 from moorage.schema.kind import Kind, R
@@ -28,7 +29,6 @@ RESERVED_CLAIMS: Final = frozenset({
     "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "nbf", "jti", "type",
 })  # fmt: skip
 _POSITION: Final = re.compile(r"\[\d+\]")
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def completed(kind: Kind[Any], obj: JsonObject) -> JsonObject:
@@ -66,20 +66,16 @@ def _identity(error: FieldError) -> tuple[str, str, str]:
     return _POSITION.sub("[]", error.path), error.type.value, error.body
 
 
-def has_control(value: str | None) -> bool:
-    """Whether a value holds a character that no line of text has."""
-    return value is not None and _CONTROL.search(value) is not None
-
-
 def one_line(path: str, value: str | None) -> Iterator[FieldError]:
     """A complaint about a name that people would not see as it is."""
-    if has_control(value):
+    if value is not None and has_unseen(value):
         yield invalid(path, value, "must not contain control characters or line breaks; take them out")
 
 
-def claims(declared: Iterable[Claim] | None) -> Iterator[str]:
-    """A warning at each claim that Pocket-ID sets by itself; the server's word, so the pass would fail (decisions, Admission 4)."""
+def claims(declared: Iterable[Claim] | None) -> Iterator[Finding]:
+    """Names of claims are seen as they are; a warning at each that Pocket-ID sets by itself, where the pass would fail (decisions, Admission 4)."""
     for index, item in enumerate(declared or ()):
+        yield from one_line(f"spec.customClaims[{index}].key", item.key)
         if item.key in RESERVED_CLAIMS:
             yield f"spec.customClaims[{index}].key: Pocket-ID sets claim {item.key} by itself: the server will refuse it; take it out, or rename it"
 

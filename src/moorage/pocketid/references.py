@@ -23,6 +23,8 @@ REASON_COLUMN: Final = Column("Reason", "string", ".status.conditions[?(@.type==
 AGE_COLUMN: Final = Column("Age", "date", ".metadata.creationTimestamp")
 SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+PERMISSION_KEY: Final = r"^[!#-\[\]-~]+$"
+"""Visible ASCII without quote and backslash, as scopes are written: RFC 6749, 3.3."""
 DATA_KEY: Final = r"^[-._a-zA-Z0-9]+$"
 DURATION: Final = (
     r"^[-+]?(0|([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|ms|s|m|h))(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|ms|s|m|h))*$"

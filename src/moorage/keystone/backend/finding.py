@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final, TypeAlias, TypeVar
 
+from moorage.core.unseen import escaped, has_unseen
 from moorage.schema.fielderror import NO_VALUE, FieldError, invalid
 
 from .types_secret import SecretRef
@@ -23,13 +24,12 @@ FEW: Final = 20
 """Complaints of one kind that are told one by one."""
 _INDEX: Final = re.compile(r"\[\d+\]")
 _WORD: Final = re.compile(r"\b[a-z]{3,}\b")
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _NOT_CONTROL: Final = "must not contain newline or carriage-return or any other control character"
 
 
 def control_characters(path: str, value: str | None) -> Iterator[FieldError]:
     """A value that is rendered must stay one line of text (decisions, Admission 2)."""
-    if value is not None and _CONTROL.search(value):
+    if value is not None and has_unseen(value):
         yield invalid(path, value, _NOT_CONTROL)
 
 
@@ -42,7 +42,7 @@ def fixed_keys(path: str, ref: SecretRef | None, *keys: str) -> Iterator[FieldEr
 
 def shown(name: str) -> str:
     """A map key as a field path shows it: control characters escaped."""
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), name)
+    return escaped(name)
 
 
 def everywhere(path: str) -> str:

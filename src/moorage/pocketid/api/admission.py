@@ -6,12 +6,14 @@ Source: spec/pocketid.md 2.3, 4.8; decisions, Admission 1, 4, 5.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 from moorage.core.meta import JsonObject
+from moorage.core.unseen import has_unseen
 from moorage.pocketid.api.types import KIND, PocketIDAPI
-from moorage.pocketid.judgement import Check, Finding, completed, has_control, judge, limit, one_line
+from moorage.pocketid.judgement import Check, Finding, completed, judge, limit, one_line
 from moorage.pocketid.selection import same_instance, selector_faults
 from moorage.schema.fielderror import duplicate, invalid
 from moorage.schema.review import Admission, Review, Verdict
@@ -21,6 +23,7 @@ KEY_LIMIT: Final = 128
 PERMISSION_NAME_LIMIT: Final = 50
 DESCRIPTION_LIMIT: Final = 200
 """Characters that Pocket-ID admits of an API's name and of a permission's key, name and description."""
+_URI: Final = re.compile(r"(?i)(?!(javascript|data):)[a-z][a-z0-9+.-]*:[^#]")
 
 
 def default(obj: JsonObject) -> JsonObject:
@@ -41,10 +44,12 @@ def normalised(resource: str) -> str:
 def audience(api: PocketIDAPI, _review: Review) -> Iterator[Finding]:
     """The audience is one word, and is what tokens will carry."""
     resource = api.spec.resource
-    if has_control(resource) or any(char.isspace() for char in resource):
+    if has_unseen(resource) or any(char.isspace() for char in resource):
         yield invalid("spec.resource", resource, "must not contain blanks or control characters")
     elif not normalised(resource):
         yield invalid("spec.resource", resource, "must be more than slashes")
+    elif "#" in resource or not _URI.match(resource):
+        yield "spec.resource: Pocket-ID wants a URI without a fragment, such as https://api.example.com or urn:example:api: the server will refuse this"
     elif normalised(resource) != resource:
         yield f"spec.resource: Pocket-ID takes slashes at the end away; tokens carry {normalised(resource)}"
 

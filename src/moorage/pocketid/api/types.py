@@ -11,6 +11,7 @@ from moorage.pocketid.references import (
     AGE_COLUMN,
     CATEGORIES,
     GROUP,
+    PERMISSION_KEY,
     READY_COLUMN,
     REASON_COLUMN,
     VERSION,
@@ -39,7 +40,7 @@ class Permission(Model):
         doc="Key, the scope itself: visible ASCII without quote and backslash.",
         min_length=1,
         max_length=255,
-        pattern=r"^[!#-\[\]-~]+$",
+        pattern=PERMISSION_KEY,
         rules=(
             Rule(
                 f"!(self.lowerAscii() in {list(RESERVED)})",

@@ -12,7 +12,8 @@ from typing import Any, Final
 from moorage.core import names
 from moorage.core.meta import JsonObject
 from moorage.core.quantity import parse_quantity
-from moorage.pocketid.judgement import Finding, has_control, twice
+from moorage.core.unseen import has_unseen
+from moorage.pocketid.judgement import Finding, twice
 from moorage.schema.fielderror import FieldError, forbidden, invalid, not_supported, required
 from moorage.schema.review import Review
 
@@ -71,7 +72,7 @@ def _variables(spec: Spec) -> Iterator[Finding]:
             yield invalid(
                 "spec.webauthn", key, "must be the name of a setting, such as userVerification or USER_VERIFICATION"
             )
-        if has_control(value):
+        if has_unseen(value):
             yield invalid(f"spec.webauthn[{key}]", value, "must not hold control characters")
 
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from moorage.core import cron, names
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject
-from moorage.pocketid.judgement import Check, Finding, completed, has_control, judge, limit, one_line, twice
+from moorage.pocketid.judgement import Check, Finding, completed, judge, limit, one_line, twice
+from moorage.pocketid.oidcclient.addresses import addresses
 from moorage.pocketid.oidcclient.types import KIND, SECRET_SUFFIX, PocketIDOIDCClient
 from moorage.pocketid.oidcclient.types_secret import SecretKeys
 from moorage.pocketid.references import MANAGED_BY, OPERATOR
 from moorage.pocketid.selection import same_instance, selector_faults
-from moorage.schema.fielderror import FieldError, duplicate, forbidden, invalid
+from moorage.schema.fielderror import duplicate, forbidden, invalid
 from moorage.schema.review import Admission, Review, Verdict
 
 PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
@@ -27,10 +27,6 @@ PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 NAME_LIMIT: Final = 50
 """Characters of a client's name that Pocket-ID admits."""
 _KEY_LIMIT: Final = 253
-_BLANK: Final = re.compile(r"\s")
-_SCRIPT: Final = re.compile(r"(?i)^(javascript|data|vbscript):")
-_ANYWHERE: Final = re.compile(r"\*+|[a-zA-Z*]+://[*.:]+(/.*)?")
-"""A pattern that fixes no host."""
 _ORDINARY_ID: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -42,56 +38,6 @@ def default(obj: JsonObject) -> JsonObject:
 def validate(review: Review) -> Verdict:
     """All complaints about the new object that its stored form did not have already; terminating objects pass."""
     return judge(KIND, review, CHECKS)
-
-
-def addresses(client: PocketIDOIDCClient, _review: Review) -> Iterator[Finding]:
-    """Callback URLs go to Pocket-ID as they are: wildcards and custom schemes pass, what no redirect may be does not (B73)."""
-    spec = client.spec
-    for field, urls in (("callbackUrls", spec.callback_urls), ("logoutCallbackUrls", spec.logout_callback_urls)):
-        for index, url in enumerate(urls or ()):
-            yield from _callback(f"spec.{field}[{index}]", url)
-            if _ANYWHERE.fullmatch(url):
-                yield f"spec.{field}[{index}]: {url!r} admits every address, an attacker's too; name the application's own host"
-    judged_by_server = {
-        "launchUrl": spec.launch_url,
-        "backchannelLogoutUrl": spec.backchannel_logout_url,
-        "scim.endpoint": spec.scim.endpoint if spec.scim else None,
-    }
-    logo = spec.logo
-    asked = {
-        "scim.endpoint": (spec.scim.endpoint if spec.scim else None, "; name the token in spec.scim.tokenSecretRef"),
-        "logo.logoUrl": (logo.logo_url if logo else None, ""),
-        "logo.darkLogoUrl": (logo.dark_logo_url if logo else None, ""),
-    }
-    for field, (text, remedy) in asked.items():
-        if text is not None and _has_credentials(text):
-            concealed = text[: text.index("//") + 2] + "***@..."
-            yield invalid(f"spec.{field}", concealed, f"must not contain a user name or a password{remedy}")
-    for field, text in judged_by_server.items():
-        if text is not None and not _is_url(text):
-            yield f"spec.{field}: {text!r} is no URL with a scheme and a host: the server will refuse it"
-
-
-def _callback(path: str, url: str) -> Iterator[FieldError]:
-    if _BLANK.search(url) or has_control(url):
-        yield invalid(path, url, "must not contain blanks or control characters")
-    elif found := _SCRIPT.match(url):
-        yield invalid(path, url, f"must not be a {found[1].lower()}: URL")
-
-
-def _is_url(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-    except ValueError:
-        return False
-    return bool(parts.scheme and parts.netloc) and not _BLANK.search(text)
-
-
-def _has_credentials(text: str) -> bool:
-    try:
-        return "//" in text and "@" in urlsplit(text).netloc
-    except ValueError:
-        return False
 
 
 def server_limits(client: PocketIDOIDCClient, _review: Review) -> Iterator[Finding]:
@@ -177,9 +123,11 @@ def rotation(client: PocketIDOIDCClient, _review: Review) -> Iterator[Finding]:
             yield f"spec.{field}.optional: has no effect, a Secret or key that is missing is always an error"
 
 
-def public_keys(client: PocketIDOIDCClient, _review: Review) -> Iterator[Finding]:
-    """An inline key is one public JWK; a complaint names members and never shows the key."""
+def identities(client: PocketIDOIDCClient, _review: Review) -> Iterator[Finding]:
+    """Whose assertions are taken is plain to see; an inline key is one public JWK, and a complaint names its members and never shows it."""
     for index, identity in enumerate(client.spec.federated_identities or ()):
+        for field in ("issuer", "subject", "audience", "jwks"):
+            yield from one_line(f"spec.federatedIdentities[{index}].{field}", getattr(identity, field))
         for at, entry in enumerate(identity.public_keys or ()):
             if entry.value is None:
                 continue
@@ -238,7 +186,7 @@ CHECKS: Final[tuple[Check[PocketIDOIDCClient], ...]] = (
     apis,
     secret,
     rotation,
-    public_keys,
+    identities,
     selector,
     siblings,
 )

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from moorage.pocketid.references import SUBDOMAIN, ConfigMapKey, ObjectName, SecretKey, namespace_name
+from moorage.pocketid.references import PERMISSION_KEY, SUBDOMAIN, ConfigMapKey, ObjectName, SecretKey, namespace_name
 from moorage.schema.model import Model, field
 from moorage.schema.rule import Rule
 
-PERMISSION: Any = field(doc="Key of a permission.", min_length=1, max_length=255)
+PERMISSION: Any = field(doc="Key of a permission.", min_length=1, max_length=255, pattern=PERMISSION_KEY)
 
 
 class PublicKeySource(Model):

@@ -6,6 +6,7 @@ Source: spec/pocketid.md 2.4, 4.7; decisions, Admission 1, 4, 5.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
@@ -17,6 +18,9 @@ from moorage.pocketid.selection import same_instance, selector_faults
 from moorage.pocketid.user.types import DATA_SUFFIX, KIND, PocketIDUser
 from moorage.schema.fielderror import duplicate, invalid
 from moorage.schema.review import Admission, Review, Verdict
+
+_USERNAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.@-]*[A-Za-z0-9])?")
+"""What Pocket-ID takes as username."""
 
 
 def default(obj: JsonObject) -> JsonObject:
@@ -54,6 +58,9 @@ def doubts(user: PocketIDUser, review: Review) -> Iterator[Finding]:
     email = user.spec.email
     if email is not None and email.value is not None and "@" not in email.value.strip("@"):
         yield f"spec.email.value: {email.value!r} is no mail address: the server will refuse it; write one such as ada@example.org"
+    name = user.spec.username.value if user.spec.username is not None else None
+    if name is not None and not _USERNAME.fullmatch(name):
+        yield f"spec.username.value: Pocket-ID admits letters a to z, digits and `_.@-` between them, not {name!r}: the server will refuse it"
     yield from claims(user.spec.custom_claims)
     for field, value in (
         ("username", user.spec.username),
