@@ -177,7 +177,10 @@ def _certificate(world: World, instance: JsonObject) -> bytes | None:
 
 def lists_of(world: World, url: str) -> Lists:
     """The shared lists of a server."""
-    return _MEMORIES.setdefault(world.http, {}).setdefault(url, Lists())
+    known = _MEMORIES.setdefault(world.http, {})
+    if url not in known:
+        known[url] = Lists()
+    return known[url]
 
 
 def data_text(secret: JsonObject, name: str, *, whole: bool = False) -> str:

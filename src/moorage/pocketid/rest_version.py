@@ -85,6 +85,7 @@ def _dropped(path: str, sent: Any, answered: Any) -> list[str]:
         return [
             name
             for key, value in sent.items()
+            if answered.get(key) != value
             for name in (
                 _dropped(f"{path}{key}.", value, answered[key])
                 if key in answered

@@ -73,7 +73,7 @@ async def _change(world: World, seen: Seen, plan: ChangeSecrets) -> Seen:
         return seen.after(look=Absent(lost=True), secrets=None)
     assert seen.secrets is not None
     assert seen.found is not None
-    secrets = replace(seen.secrets, server_now=lists.clock(remote, seen.now))
+    secrets = seen.secrets.after(server_now=lists.clock(remote, seen.now))
     client = replace(seen.found, secrets=secrets.held)
     lists.clients.note(client)
     return seen.with_client(client, dirty=True).after(secrets=secrets)
@@ -134,7 +134,7 @@ async def _write(world: World, seen: Seen, manifest: JsonObject) -> Seen:
     if before is None:
         return seen
     found = stored(seen.client, answer)
-    seen = seen.after(secrets=replace(before, stored=found.value), history=found.history)
+    seen = seen.after(secrets=before.after(stored=found.value), history=found.history)
     return _told(seen, before, made)
 
 
@@ -166,7 +166,7 @@ async def _without_request(world: World, seen: Seen, plan: RemoveAnnotation) -> 
     left = {name: text for name, text in seen.annotations.items() if name != plan.name}
     seen = seen.after(annotations=left, refreshing=plan.name == REFRESH and not plan.why)
     if seen.secrets is not None and plan.name != REFRESH:
-        seen = seen.after(secrets=replace(seen.secrets, asked=False))
+        seen = seen.after(secrets=seen.secrets.after(asked=False))
     if not plan.why:
         return seen
     return seen.tells(Event("Warning", "RequestIgnored", f"annotation {plan.name} has no effect: {plan.why}"))

@@ -6,7 +6,6 @@ the Secret of Kubernetes, its former name and the requests of people. Source: se
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from moorage.core.outcome import Failed, Waiting
@@ -64,16 +63,20 @@ def secrets_are_right(seen: Seen) -> Answer:
             return ChangeSecrets(found, Part.DECLARED if isinstance(found, Push) else Part.SECRET)
         case Store(value, trigger):
             history = seen.history.after(trigger, seen.now)
-            return _written(seen, client, replace(secrets, stored=value), history)
+            return _written(seen, client, secrets.after(stored=value), history)
         case Impossible(message):
             return Waiting(Part.SECRET.reason, message, after=seen.settings.resync)
     return None
 
 
 def credentials_are_written(seen: Seen) -> Answer:
-    """The whole Secret as it should be, whether or not it holds a client secret."""
+    """The whole Secret as it should be, whether or not it holds a client secret; not asked of one that was written just now."""
     client = seen.found
-    if client is None or not seen.client.spec.credentials.enabled:
+    if (
+        client is None
+        or not seen.client.spec.credentials.enabled
+        or (seen.done and isinstance(seen.done[-1], WriteSecret))
+    ):
         return None
     return _written(seen, client, seen.secrets, seen.history)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from moorage.calling import wire
 from moorage.core.cron import EPOCH
 from moorage.core.meta import JsonObject, Key, Ref, controlled_by, owner_reference
 from moorage.core.secret import SecretText
@@ -257,7 +257,7 @@ def _plain(client: PocketIDOIDCClient, facts: Facts) -> Iterator[tuple[str, str]
 
 
 def _array(items: tuple[str, ...]) -> str:
-    return json.dumps(items, ensure_ascii=False, separators=(",", ":"))
+    return wire.dumps(items).decode()
 
 
 def _apis(client: PocketIDOIDCClient, facts: Facts, live: JsonObject | None) -> Iterator[tuple[str, str]]:

@@ -114,7 +114,9 @@ def _claim_changed(old: JsonObject | None, new: JsonObject | None) -> bool:
 
 
 def _claims(obj: JsonObject) -> object:
-    return set(claims(obj)), bool(obj["metadata"].get("deletionTimestamp"))
+    """What `claims` follows from, and whether it is given up."""
+    meta, status = obj["metadata"], obj.get("status") or {}
+    return meta.get("uid"), meta.get("generation"), status.get("clientID"), bool(meta.get("deletionTimestamp"))
 
 
 def _secret_changed(old: JsonObject | None, new: JsonObject | None) -> bool:

@@ -43,7 +43,7 @@ def worked(part: Part) -> Rule:
     """The rule that a failed write ends its part for this pass."""
 
     def last_write_worked(seen: Seen) -> Answer:
-        failure = seen.failures.get(part)
+        failure = seen.failures.get(part) if seen.failures else None
         if failure is None:
             return None
         if failure.after is None:

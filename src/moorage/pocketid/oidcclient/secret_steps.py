@@ -13,13 +13,14 @@ Source: seed 004, Client Secret to Client Secret Overlap; spec/pocketid.md 1.6.1
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import cached_property
 from typing import Final, TypeAlias
 
 from moorage.core.secret import SecretText
+from moorage.core.snapshot import Snapshot
 from moorage.pocketid.rest_types import ClientSecret
 
 from .rotation import NEVER, NotDue, Rotate, Verdict, stamp
@@ -78,7 +79,7 @@ def stores(client: PocketIDOIDCClient) -> bool:
 
 
 @dataclass(frozen=True)
-class Secrets:
+class Secrets(Snapshot):
     """The snapshot.
 
     `held`: what the server lists. `server_now`: the Date of the server's answer, so that its own times are compared with its own clock.
@@ -87,6 +88,8 @@ class Secrets:
     None when it has a fault. `changed`: its revision is not the recorded one. `asked`: the annotation. `pending`: the client was created by us
     and its first secret is not stored yet: nobody was given any other, so those have no overlap. `discarded`: mints of this pass that collided.
     """
+
+    derived = ("fresh", "valid", "presented", "current")
 
     mode: Mode
     held: tuple[ClientSecret, ...]
@@ -134,14 +137,13 @@ class Secrets:
     def minted(self, made: Made) -> Secrets:
         """After a mint or a push."""
         others = tuple(item for item in self.held if item.id != made.id)
-        return replace(self, held=(*others, made.made.secret), made=made)
+        return self.after(held=(*others, made.made.secret), made=made)
 
     def without(self, ids: Iterable[str]) -> Secrets:
         """After a delete; a discarded mint is counted."""
         gone = set(ids)
         dropped = self.made is not None and self.made.id in gone
-        return replace(
-            self,
+        return self.after(
             held=tuple(item for item in self.held if item.id not in gone),
             made=None if dropped else self.made,
             discarded=self.discarded + dropped,
@@ -149,7 +151,7 @@ class Secrets:
 
     def written(self) -> Secrets:
         """After the credentials Secret was written with what is presented."""
-        return replace(self, stored=self.presented)
+        return self.after(stored=self.presented)
 
 
 Answer: TypeAlias = Step | None

@@ -65,8 +65,14 @@ def _own(seen: Seen) -> JsonObject:
     if supports(seen, Feature.BACKCHANNEL_LOGOUT):
         own["backchannelLogoutURL"] = spec.backchannel_logout_url or ""
     if not isinstance(seen.identities, Fault):
-        own["credentials"] = {"federatedIdentities": [dict(item) for item in seen.identities if sendable(seen, item)]}
+        own["credentials"] = {"federatedIdentities": _identities(seen)}
     return own
+
+
+def _identities(seen: Seen) -> list[JsonObject]:
+    """Those that can be sent; none while their keys cannot be read."""
+    known = () if isinstance(seen.identities, Fault) else seen.identities
+    return [dict(item) for item in known if sendable(seen, item)]
 
 
 def sendable(seen: Seen, identity: JsonObject) -> bool:
@@ -107,7 +113,11 @@ def own_id(seen: Seen) -> str | None:
 
 def differing(seen: Seen, client: Client) -> tuple[str, ...]:
     """Names of managed members that the server has otherwise."""
-    return tuple(name for name, value in members(seen).items() if not _same(name, value, client))
+    there = {**_EMPTY, **{name: value for name, value in client.raw.items() if value is not None}}
+    found = [name for name, value in members(seen).items() if there.get(name) != value]
+    if "credentials" in found and same_identities(_identities(seen), client.federated_identities):
+        found.remove("credentials")
+    return tuple(found)
 
 
 def update_body(seen: Seen, client: Client) -> JsonObject:
@@ -118,12 +128,3 @@ def update_body(seen: Seen, client: Client) -> JsonObject:
     if credentials is not None:
         body["credentials"] = {**(body.get("credentials") or {}), **credentials}
     return body
-
-
-def _same(name: str, value: Any, client: Client) -> bool:
-    if name == "credentials":
-        return same_identities(value["federatedIdentities"], client.federated_identities)
-    there = client.raw.get(name, _EMPTY.get(name))
-    if there is None:
-        there = _EMPTY.get(name)
-    return bool(there == value)
