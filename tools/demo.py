@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -328,9 +328,22 @@ async def main() -> None:
     finally:
         directory.stop()
         shutil.rmtree(folder, ignore_errors=True)
-    say("ended; nothing is left running")
+        say("ended; nothing is left running")
+
+
+def tell(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a demo. SIGINT and SIGTERM end it in order, also where a shell started it in the background with SIGINT ignored."""
+
+    async def ended_in_order() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        for name in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(name, lambda: task.cancelling() or task.cancel())
+        await story()
+
+    with contextlib.suppress(asyncio.CancelledError):
+        asyncio.run(ended_in_order())
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
-        asyncio.run(main())
+    tell(main)

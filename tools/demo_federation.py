@@ -6,7 +6,6 @@ picture of each page to a folder that it names. SHOTS=FOLDER names another one. 
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
 import json
@@ -20,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import keycloak as keycloak_program
-from demo import SPACE, Cloud, condition, machine, say
+from demo import SPACE, Cloud, condition, machine, say, tell
 
 from moorage.cli.server import kind_named
 from moorage.core.meta import JsonObject, Key
@@ -231,5 +230,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
-        asyncio.run(main())
+    tell(main)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import os
 import shutil
 import sys
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
-from demo import Cloud, condition, machine, say
+from demo import Cloud, condition, machine, say, tell
 
 from moorage.cli import manifests
 from moorage.cli.server import kind_named
@@ -285,9 +284,8 @@ async def main() -> None:
             say("stop one-machine mode")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    say("ended; nothing is left running")
+        say("ended; nothing is left running")
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
-        asyncio.run(main())
+    tell(main)
