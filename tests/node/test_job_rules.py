@@ -203,4 +203,4 @@ def test_one_scheduled_time_gives_one_job_name() -> None:
 def test_very_many_missed_times_are_said_and_the_last_is_served() -> None:
     verdict = cron_rules.judge(cron("* * * * *"), [], NOW + timedelta(days=1))
     assert verdict.run_for == NOW + timedelta(days=1)
-    assert verdict.events[0][1] == "TooManyMissedTimes"
+    assert verdict.events[0].reason == "TooManyMissedTimes"

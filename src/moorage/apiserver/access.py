@@ -69,15 +69,10 @@ class Access:
         if why:
             raise forbidden(rt, obj["metadata"].get("name", ""), why)
 
-    def may(self, user: User, verb: str, group: str, resource: str, name: str, namespace: str) -> bool:
-        """Whether the user may do a verb on a resource (`plural` or `plural/subresource`)."""
-        resource, _, sub = resource.partition("/")
-        return self.decide(user, Target("", verb, group, "", namespace, resource, name, sub))[0]
-
-    def require(self, request: Request) -> None:
-        """Raises 403 when the user may not do what the request asks."""
-        if not self.decide(request.user, request.target)[0]:
-            raise refusal(request.user, request.target)
+    def require(self, user: User, target: Target) -> None:
+        """Raises 403 when the user may not do what a target says."""
+        if not self.decide(user, target)[0]:
+            raise refusal(user, target)
 
     async def bootstrap(self, api: Api) -> None:
         """Create the roles and bindings that always exist, where they are missing; gather aggregated rules."""
@@ -99,8 +94,7 @@ class Access:
         Raises:
             StatusError: the disk refused.
         """
-        served = api.registry.of_storage(_CLUSTER_ROLES)
-        assert served is not None
+        served = api.registry.builtin(_CLUSTER_ROLES)
         entries = list(self._hub.collections[_CLUSTER_ROLES].select(""))
         roles = [entry.parse() for entry in entries]
         writes = []

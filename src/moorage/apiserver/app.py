@@ -77,9 +77,9 @@ class App:
             return self._pages.open(target.path, request.query)
         user = self._authenticator.user(request.headers, exchange.peer)
         request.user = user
-        request.user = impersonated(user, request.headers, exchange.groups, self._access.may)
+        request.user = impersonated(user, request.headers, exchange.groups, self._access.require)
         request.actor = user if request.user is not user else None
-        self._access.require(request)
+        self._access.require(request.user, target)
         if self._in_flight > _IN_FLIGHT and target.verb != "watch":
             raise too_many("too many requests are under way, please try again later")
         if not target.is_resource:

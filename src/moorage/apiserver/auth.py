@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from moorage.apiserver.errors import StatusError, bad_request, unauthorized
-from moorage.apiserver.request import User
+from moorage.apiserver.errors import bad_request, unauthorized
+from moorage.apiserver.request import Target, User
 from moorage.apiserver.tokens import Tokens
 
 AUTHENTICATED = "system:authenticated"
-Allowed = Callable[[User, str, str, str, str, str], bool]
-"""(user, verb, group, resource, name, namespace) -> whether it may."""
+Require = Callable[[User, Target], None]
+"""Raises 403 when the user may not do what the target says."""
+_GROUP = "authentication.k8s.io"
 
 
 def certificate_user(certificate: Mapping[str, Any] | None) -> User | None:
@@ -52,7 +53,7 @@ class Authenticator:
         raise unauthorized()
 
 
-def impersonated(user: User, headers: Mapping[str, str], groups: tuple[str, ...], allowed: Allowed) -> User:
+def impersonated(user: User, headers: Mapping[str, str], groups: tuple[str, ...], require: Require) -> User:
     """The user that a request acts as; `groups` are the values of Impersonate-Group.
 
     Raises:
@@ -69,14 +70,17 @@ def impersonated(user: User, headers: Mapping[str, str], groups: tuple[str, ...]
         if groups or extra or uid:
             raise bad_request(f"requested {_go_user(uid, groups, extra)} without impersonating a user name")
         return user
-    _require(user, allowed, name)
-    for group in groups:
-        _check(user, allowed, "", "groups", group, "")
-    if uid:
-        _check(user, allowed, "authentication.k8s.io", "uids", uid, "")
-    for key, values in extra.items():
-        for value in values:
-            _check(user, allowed, "authentication.k8s.io", f"userextras/{key}", value, "")
+    for wanted in (
+        _identity(name),
+        *(Target("", "impersonate", resource="groups", name=group) for group in groups),
+        *([Target("", "impersonate", _GROUP, resource="uids", name=uid)] if uid else ()),
+        *(
+            Target("", "impersonate", _GROUP, resource="userextras", name=value, subresource=key)
+            for key, values in extra.items()
+            for value in values
+        ),
+    ):
+        require(user, wanted)
     if name.startswith("system:serviceaccount:") and not groups:
         namespace = name.split(":")[2]
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
@@ -95,20 +99,9 @@ def _go_user(uid: str, groups: tuple[str, ...], extra: Mapping[str, tuple[str, .
     return f'&user.DefaultInfo{{Name:"", UID:"{uid}", Groups:{shown}, Extra:{more}}}'
 
 
-def _require(user: User, allowed: Allowed, name: str) -> None:
+def _identity(name: str) -> Target:
+    """The user or ServiceAccount of this name, to be impersonated."""
     parts = name.split(":")
     if len(parts) == 4 and name.startswith("system:serviceaccount:"):
-        _check(user, allowed, "", "serviceaccounts", parts[3], parts[2])
-    else:
-        _check(user, allowed, "", "users", name, "")
-
-
-def _check(user: User, allowed: Allowed, group: str, resource: str, name: str, namespace: str) -> None:
-    if allowed(user, "impersonate", group, resource, name, namespace):
-        return
-    full = f"{resource}.{group}" if group else resource
-    where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
-    why = f'User "{user.name}" cannot impersonate resource "{resource}" in API group "{group}"{where}'
-    raise StatusError(
-        403, "Forbidden", f'{full} "{name}" is forbidden: {why}', {"name": name, "group": group, "kind": resource}
-    )
+        return Target("", "impersonate", namespace=parts[2], resource="serviceaccounts", name=parts[3])
+    return Target("", "impersonate", resource="users", name=name)

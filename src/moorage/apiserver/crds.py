@@ -13,7 +13,7 @@ import structlog
 
 from moorage.apiserver.api import Api
 from moorage.apiserver.apply import track_update
-from moorage.apiserver.delete import CRD_CLEANUP, delete_object
+from moorage.apiserver.delete import CRD_CLEANUP, delete_object, let_go
 from moorage.apiserver.errors import StatusError
 from moorage.apiserver.hub import Change, Entry
 from moorage.apiserver.options import DeleteOptions
@@ -68,6 +68,7 @@ class Definitions:
         self._api = api
         self._serving: dict[str, tuple[ServedType, JsonObject]] = {}
         self._queue: asyncio.Queue[str] = asyncio.Queue()
+        self._crds = api.registry.builtin(STORAGE)
         api.hub.listeners.append(self._notice)
 
     def load(self) -> None:
@@ -152,17 +153,9 @@ class Definitions:
             self._serve(entry)
         wanted = self._settled(crd)
         if wanted != crd:
-            served = self._api.registry.of_storage(STORAGE)
-            assert served is not None
-            owned = track_update(
-                crd,
-                wanted,
-                manager=_MANAGER,
-                types=type_map(self._api, served),
-                now=self._api.now(),
-                subresource="status",
-            )
-            await self._api.commit(served, key, owned, entry.rev)
+            types, now = type_map(self._api, self._crds), self._api.now()
+            owned = track_update(crd, wanted, manager=_MANAGER, types=types, now=now, subresource="status")
+            await self._api.commit(self._crds, key, owned, entry.rev)
 
     def _settled(self, crd: JsonObject) -> JsonObject:
         conflicts = self._conflicts(crd)
@@ -194,12 +187,7 @@ class Definitions:
         if left:
             asyncio.get_running_loop().call_later(_RETRY, self._queue.put_nowait, entry.key)
             return
-        meta = dict(crd["metadata"])
-        meta["finalizers"] = [name for name in meta["finalizers"] if name != CRD_CLEANUP]
-        served = self._api.registry.of_storage(STORAGE)
-        assert served is not None
-        gone = not meta["finalizers"]
-        await self._api.commit(served, entry.key, {**crd, "metadata": meta}, entry.rev, delete=gone)
+        await let_go(self._api, self._crds, entry, CRD_CLEANUP)
 
     async def _delete_instances(self, key: str) -> int:
         known = self._serving.get(key)

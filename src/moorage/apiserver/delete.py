@@ -122,6 +122,21 @@ def terminating(
     return obj, gone
 
 
+async def let_go(api: Api, served: ServedType, entry: Entry, finalizer: str) -> None:
+    """Take a finalizer of the server's own away; an object that nothing else holds is gone with it.
+
+    Raises:
+        Stale: somebody else wrote the object meanwhile.
+    """
+    obj = entry.parse()
+    meta = obj["metadata"]
+    meta["finalizers"] = [name for name in meta["finalizers"] if name != finalizer]
+    gone = not meta["finalizers"]
+    if gone:
+        del meta["finalizers"]
+    await api.commit(served, entry.key, obj, entry.rev, delete=gone)
+
+
 def _mark(api: Api, served: ServedType, obj: JsonObject, grace: int) -> None:
     """Set deletionTimestamp and what goes with it; a shorter grace replaces a longer one."""
     meta = obj["metadata"]

@@ -14,7 +14,7 @@ import structlog
 
 from moorage.apiserver.api import Api
 from moorage.apiserver.crds import internal_request
-from moorage.apiserver.delete import FOREGROUND, ORPHAN, delete_object
+from moorage.apiserver.delete import FOREGROUND, ORPHAN, delete_object, let_go
 from moorage.apiserver.errors import StatusError
 from moorage.apiserver.hub import Change, Entry, Stale
 from moorage.apiserver.options import DeleteOptions
@@ -184,7 +184,7 @@ class Collector:
             wire = dependent.parse()
             kept = [owner for owner in wire["metadata"].get("ownerReferences") or () if owner["uid"] != uid]
             await self._set_owners(kind, wire, dependent, kept)
-        await self._let_go(served, obj, entry, ORPHAN)
+        await let_go(self._api, served, entry, ORPHAN)
 
     async def _foreground(self, served: ServedType, obj: JsonObject, entry: Entry) -> None:
         """Let the owner go when nothing that blocks it is left."""
@@ -197,12 +197,4 @@ class Collector:
                 self._enqueue((storage, key))
                 blocking |= any(owner["uid"] == uid and owner.get("blockOwnerDeletion") for owner in owners)
         if not blocking:
-            await self._let_go(served, obj, entry, FOREGROUND)
-
-    async def _let_go(self, served: ServedType, obj: JsonObject, entry: Entry, finalizer: str) -> None:
-        meta = dict(obj["metadata"])
-        meta["finalizers"] = [name for name in meta["finalizers"] if name != finalizer]
-        if not meta["finalizers"]:
-            del meta["finalizers"]
-        gone = "finalizers" not in meta
-        await self._api.commit(served, entry.key, {**obj, "metadata": meta}, entry.rev, delete=gone)
+            await let_go(self._api, served, entry, FOREGROUND)

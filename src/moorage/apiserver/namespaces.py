@@ -36,6 +36,7 @@ class Namespaces:
     def __init__(self, api: Api, ca: str) -> None:
         self._api, self._ca = api, ca
         self._queue: asyncio.Queue[str] = asyncio.Queue()
+        self._namespaces = api.registry.builtin(NAMESPACES.group_resource)
         api.hub.listeners.append(self._notice)
 
     def _notice(self, change: Change) -> None:
@@ -59,15 +60,10 @@ class Namespaces:
         await self._put(NAMESPACES, name, obj)
 
     async def _put(self, rt: ResourceType, key: str, obj: JsonObject, seen: int = 0) -> None:
-        served = self._served(rt)
+        served = self._api.registry.builtin(rt.group_resource)
         if not seen:
             obj["metadata"].update(uid=str(uuid.uuid4()), creationTimestamp=self._api.now())
         await self._api.commit(served, key, obj, seen)
-
-    def _served(self, rt: ResourceType) -> ServedType:
-        found = self._api.registry.of_storage(rt.group_resource)
-        assert found is not None
-        return found
 
     async def run(self) -> None:
         """Work through namespaces as they change."""
@@ -116,7 +112,7 @@ class Namespaces:
         gone = not spec["finalizers"] and not obj["metadata"].get("finalizers")
         wanted = {**obj, "spec": spec}
         if gone or wanted != obj:
-            await self._api.commit(self._served(NAMESPACES), entry.key, wanted, entry_now.rev, delete=gone)
+            await self._api.commit(self._namespaces, entry.key, wanted, entry_now.rev, delete=gone)
 
     async def _empty(self, namespace: str) -> list[tuple[ServedType, JsonObject]]:
         """Delete all that stands in a namespace; what is left."""
@@ -145,7 +141,7 @@ class Namespaces:
         wires = [condition.to_wire() for condition in merged]
         if wires != status.get("conditions"):
             status["conditions"] = wires
-            await self._api.commit(self._served(NAMESPACES), entry.key, {**obj, "status": status}, entry.rev)
+            await self._api.commit(self._namespaces, entry.key, {**obj, "status": status}, entry.rev)
 
 
 def _conditions(left: list[tuple[ServedType, JsonObject]]) -> tuple[Condition, ...]:

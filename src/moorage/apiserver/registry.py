@@ -106,6 +106,10 @@ class Registry:
         """The first kind that is kept under a storage name."""
         return self._by_storage.get(storage)
 
+    def builtin(self, storage: str) -> ServedType:
+        """The same of a kind that is always there."""
+        return self._by_storage[storage]
+
     def of_kind(self, api_version: str, kind: str) -> ServedType | None:
         """The kind by apiVersion and kind."""
         group, _, version = api_version.rpartition("/")

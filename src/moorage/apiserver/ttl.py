@@ -36,8 +36,7 @@ class Expiry:
             StatusError: the disk refused.
         """
         limit = self._api.clock().timestamp() - _EVENT_SECONDS
-        served = self._api.registry.of_storage("events")
-        assert served is not None
+        served = self._api.registry.builtin("events")
         taken = 0
         for key in await self._api.hub.store.older("events", limit):
             entry = await self._api.hub.settled("events", key)

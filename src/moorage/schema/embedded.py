@@ -6,25 +6,20 @@ Source: apiextensions `schema/objectmeta`, recorded from kube-apiserver 1.36.3.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from moorage.core.names import dns1035_label, label_value, qualified_name
 
 from .fielderror import FieldError, invalid, required
 from .fieldpath import MapKey, Path, path_text
-from .node import Node
+from .node import Node, anywhere
 
 _MIXED = "may have mixed case, but should otherwise match: "
 
 
-def has_embedded(node: Node, seen: frozenset[int] = frozenset()) -> bool:
-    """Whether an embedded resource stands anywhere below; remembered on the node."""
-    if id(node) in seen:
-        return False
-    if "embedded" not in node.cache:
-        inner = seen | {id(node)}
-        node.cache["embedded"] = node.embedded or any(has_embedded(child, inner) for child in node.children())
-    return bool(node.cache["embedded"])
+has_embedded: Final = partial(anywhere, "embedded", lambda node: node.embedded)
+"""Whether an embedded resource stands anywhere in the schema of a node."""
 
 
 def check_embedded(node: Node, value: Any, path: Path, out: list[FieldError]) -> None:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from .fielderror import FieldError, duplicate, invalid
 from .fieldpath import MapKey, Path, path_text
-from .node import MISSING, Node
+from .node import MISSING, Node, anywhere
 
 
 def key_of(node: Node, item: Any) -> Hashable:
@@ -34,18 +35,8 @@ def _frozen(value: Any) -> Hashable:
     return type(value), value
 
 
-def has_lists(node: Node, seen: frozenset[int] = frozenset()) -> bool:
-    """Whether a set or list map stands anywhere below; remembered on the node."""
-    if id(node) in seen:
-        return False
-    if "lists" not in node.cache:
-        inner = seen | {id(node)}
-        below = any(has_lists(child, inner) for child in node.children())
-        found = node.list_type in ("set", "map") or below
-        if seen and not found:
-            return False
-        node.cache["lists"] = found
-    return bool(node.cache["lists"])
+has_lists: Final = partial(anywhere, "lists", lambda node: node.list_type in ("set", "map"))
+"""Whether a set or list map stands anywhere in the schema of a node."""
 
 
 def check_lists(node: Node, value: Any, path: Path, out: list[FieldError]) -> None:

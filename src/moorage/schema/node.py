@@ -6,9 +6,10 @@ themselves) of Nodes. It checks nothing: `crdcheck.py` judges schemas, this file
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from moorage.core.meta import JsonObject
@@ -231,11 +232,18 @@ def _is_plain(node: Node) -> bool:
     return not (restricted or nested or node.kinds is _ANY)
 
 
-def has_rules(node: Node, seen: frozenset[int] = frozenset()) -> bool:
-    """Whether a rule stands anywhere in the schema; remembered on the node."""
+def anywhere(what: str, test: Callable[[Node], bool], node: Node, seen: frozenset[int] = frozenset()) -> bool:
+    """Whether a node or one below it passes a test; remembered on the nodes as `what`."""
     if id(node) in seen:
         return False
-    if "rules" not in node.cache:
+    if what not in node.cache:
         inner = seen | {id(node)}
-        node.cache["rules"] = bool(node.rules) or any(has_rules(child, inner) for child in node.children())
-    return bool(node.cache["rules"])
+        found = test(node) or any(anywhere(what, test, child, inner) for child in node.children())
+        if seen and not found:  # a type that contains itself: what lies above was not looked at
+            return False
+        node.cache[what] = found
+    return bool(node.cache[what])
+
+
+has_rules: Final = partial(anywhere, "rules", lambda node: bool(node.rules))
+"""Whether a rule stands anywhere in the schema of a node."""

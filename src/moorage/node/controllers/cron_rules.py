@@ -14,6 +14,7 @@ from moorage.core import cron as schedules
 from moorage.core.meta import JsonObject, ref_of
 from moorage.node.controllers.job_rules import finished
 from moorage.node.times import parse, stamp
+from moorage.runtime.room import Event
 
 _TOO_MANY = 100
 
@@ -26,7 +27,7 @@ class Verdict:
     run_for: datetime | None = None
     delete: tuple[JsonObject, ...] = ()
     after: float | None = None
-    events: tuple[tuple[str, str, str], ...] = ()
+    events: tuple[Event, ...] = ()
 
 
 def judge(cron: JsonObject, jobs: Sequence[JsonObject], at: datetime) -> Verdict:
@@ -44,7 +45,7 @@ def judge(cron: JsonObject, jobs: Sequence[JsonObject], at: datetime) -> Verdict
     due, events = _due(cron, at)
     policy = cron["spec"].get("concurrencyPolicy", "Allow")
     if due is None or (policy == "Forbid" and active):
-        held = (("Normal", "JobAlreadyActive", "Not starting job because prior execution is running"),)
+        held = (Event("Normal", "JobAlreadyActive", "Not starting job because prior execution is running"),)
         return Verdict(_status(cron, jobs, active), None, old, after, held if due else events)
     replaced = tuple(active) if policy == "Replace" else ()
     return Verdict(_status(cron, jobs, active), due, (*old, *replaced), after, events)
@@ -64,7 +65,7 @@ def _made(cron: JsonObject) -> datetime:
     return parse(str(cron["metadata"]["creationTimestamp"]))
 
 
-def _due(cron: JsonObject, at: datetime) -> tuple[datetime | None, tuple[tuple[str, str, str], ...]]:
+def _due(cron: JsonObject, at: datetime) -> tuple[datetime | None, tuple[Event, ...]]:
     """The latest scheduled time that was not served yet, if it may still start."""
     last = (cron.get("status") or {}).get("lastScheduleTime")
     since = parse(str(last)) if last else _made(cron)
@@ -79,7 +80,7 @@ def _due(cron: JsonObject, at: datetime) -> tuple[datetime | None, tuple[tuple[s
         if missed > _TOO_MANY:
             due = schedule.latest(at, _made(cron))
             text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
-            return due, (("Warning", "TooManyMissedTimes", text),)
+            return due, (Event("Warning", "TooManyMissedTimes", text),)
     return due, ()
 
 

@@ -47,8 +47,8 @@ async def _perform(api: Api, cron: JsonObject, verdict: Verdict) -> float | None
             api.tell(cron, Event("Normal", "JobExists", f"Job {job_name(cron, verdict.run_for)} is there already"))
         status = scheduled(status, verdict.run_for)
     await api.set_status(CRON_JOBS, cron, status)
-    for type_, reason, message in verdict.events:
-        api.tell(cron, Event("Warning" if type_ == "Warning" else "Normal", reason, message))
+    for event in verdict.events:
+        api.tell(cron, event)
     return verdict.after
 
 

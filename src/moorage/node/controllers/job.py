@@ -43,8 +43,8 @@ async def _perform(api: Api, job: JsonObject, verdict: Verdict, node: str) -> fl
     if verdict.make:
         status["active"] = int(status.get("active", 0)) + verdict.make
     await api.set_status(JOBS, job, status)
-    for type_, reason, message in verdict.events:
-        api.tell(job, Event("Warning" if type_ == "Warning" else "Normal", reason, message))
+    for event in verdict.events:
+        api.tell(job, event)
     return verdict.after
 
 

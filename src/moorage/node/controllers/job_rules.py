@@ -7,7 +7,7 @@ clock. Source: Kubernetes documentation, "Jobs": completions, parallelism, back-
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from moorage.core.meta import JsonObject, is_terminating
 from moorage.node.controllers.templates import is_active
 from moorage.node.network.services import is_ready
 from moorage.node.times import age, parse, stamp
+from moorage.runtime.room import Event
 
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 10.0, 600.0
 
@@ -28,7 +29,7 @@ class Verdict:
     delete: tuple[JsonObject, ...] = ()
     after: float | None = None
     delete_job: bool = False
-    events: tuple[tuple[str, str, str], ...] = field(default=())
+    events: tuple[Event, ...] = ()
 
 
 def judge(job: JsonObject, pods: Sequence[JsonObject], at: datetime, first_backoff: float = _FIRST_BACKOFF) -> Verdict:
@@ -214,7 +215,7 @@ def _ended(job: JsonObject, count: _Count, at: datetime, what: tuple[str, str, s
         conditions = {"status": status}
     if type_ == "Complete":
         status["completionTime"] = stamp(at)
-    event = ("Normal", "Completed", "Job completed") if type_ == "Complete" else ("Warning", reason, message)
+    event = Event("Normal", "Completed", "Job completed") if type_ == "Complete" else Event("Warning", reason, message)
     return Verdict(status, 0, count.active, _ttl_left(job, {"status": status}, at), events=(event,))
 
 
