@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from moorage.core import names
+from moorage.core import conditions, names
 from moorage.core.meta import JsonObject, Key, is_terminating, key_of
 from moorage.core.selectors import from_wire
-from moorage.pocketid.references import BoundInstance, LabelSelector
+from moorage.pocketid.references import READY, BoundInstance, LabelSelector
 from moorage.schema.fielderror import FieldError, forbidden, invalid, required
 
 _LISTED: Final = 8
@@ -162,6 +162,12 @@ def one_server(one: JsonObject, other: JsonObject, *ids: str) -> bool:
         return True
     both_told = "appUrl" in one["spec"] and "appUrl" in other["spec"]
     return not both_told and any(_DRAWN.fullmatch(id) for id in ids)
+
+
+def is_ready(instance: JsonObject) -> bool:
+    """Whether its server answered to its key."""
+    ready = conditions.find(conditions.from_wire((instance.get("status") or {}).get("conditions")), READY)
+    return ready is not None and ready.is_true
 
 
 def _addresses(instance: JsonObject) -> set[str]:

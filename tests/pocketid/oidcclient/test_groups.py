@@ -72,6 +72,39 @@ async def test_taking_the_last_reference_away_opens_the_client(here: Scene) -> N
     assert allowed(here) == (False, set())
 
 
+@pytest.mark.case("PIDG5")
+async def test_taking_the_client_out_of_the_last_list_opens_it_and_says_so(here: Scene) -> None:
+    await here.group("staff", clients=("wiki",))
+    await here.make()
+    await here.settle()
+    await here.client.patch(USER_GROUP.resource, Key(NAMESPACE, "staff"), {"spec": {"allowedOIDCClients": None}})
+    await here.settle()
+    assert allowed(here) == (False, set())
+    assert [event.type for event in here.told if event.reason == "ClientOpened"] == ["Warning"]
+
+
+async def test_a_group_that_is_deleted_opens_nothing(here: Scene) -> None:
+    """Whoever deletes a group that lists the client does not open it: the client's own word does, or a group that lists it again."""
+    staff = await here.group("staff", clients=("wiki",))
+    await here.make()
+    await here.settle()
+    await here.client.delete(USER_GROUP.resource, Key(NAMESPACE, "staff"))
+    here.fake.store.delete_group(staff)
+    for _ in range(2):
+        await here.settle()
+        assert (await here.ready())[0] == "False/UserGroupNotFound"
+        assert allowed(here) == (True, set())
+    other = await here.group("people", clients=("wiki",))
+    await here.settle()
+    assert allowed(here) == (True, {other})
+    assert "groupsVanished" not in await here.status()
+    await here.client.delete(USER_GROUP.resource, Key(NAMESPACE, "people"))
+    await here.edit(allowedUserGroups=[])
+    await here.settle()
+    assert allowed(here) == (False, set())
+    assert (await here.ready())[0] == "True/Reconciled"
+
+
 @pytest.mark.case("PIDG6")
 async def test_groups_are_set_before_the_restriction_is_switched_on(here: Scene) -> None:
     await here.make()

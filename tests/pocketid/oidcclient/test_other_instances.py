@@ -104,6 +104,24 @@ async def test_one_server_behind_two_addresses_has_one_owner_of_a_client(apart: 
     assert await here.proven() == secret
 
 
+@pytest.mark.case("B74", "PIDX4")
+async def test_an_instance_that_its_server_never_let_in_keeps_no_name(apart: Scene) -> None:
+    """Its client came first and was never made: whoever has no key to the server takes nothing there from others."""
+    here = apart
+    await label(here, team="a")
+    await namespace(here, "team-b")
+    stranger = Fake()
+    stranger.api_key = "no-key-of-that-server-0123456789"
+    await server(here, "team-b", here.url, stranger, team="b")
+    spec = {"name": KEY.name, "callbackUrls": [CALLBACK], "instanceSelector": {"matchLabels": {"team": "b"}}}
+    await place(here, "team-b", KIND, "first", spec)
+    await here.settle(Key("team-b", "first"))
+    await here.make(instanceSelector={"matchLabels": {"team": "a"}})
+    await here.settle()
+    assert (await here.ready())[0] == "True/Reconciled"
+    await here.proven()
+
+
 async def test_clients_of_different_servers_may_have_one_name(apart: Scene) -> None:
     """Each team has a server of its own and finds it without a selector."""
     here = apart

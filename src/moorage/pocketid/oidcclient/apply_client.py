@@ -125,10 +125,12 @@ def _with_first_secret(seen: Seen, made: MadeSecret | None) -> Seen:
 
 
 async def _update(seen: Seen, remote: PocketID, lists: Lists, plan: UpdateClient) -> Seen:
-    client = await remote.update_oidc_client(_id(seen), plan.body)
+    before, client = seen.found, await remote.update_oidc_client(_id(seen), plan.body)
     lists.clients.note(client)
     metrics.operated(KIND.kind, "updated")
     seen = _lacking(seen, lists, plan, client).with_client(client, dirty=True)
+    if before is not None and before.is_group_restricted and not client.is_group_restricted:
+        seen = seen.tells(Event("Warning", "ClientOpened", "no group is named any more: everybody may use the client"))
     return seen.tells(Event("Normal", "ClientUpdated", f"wrote {', '.join(plan.changes)}"))
 
 

@@ -50,8 +50,9 @@ def api_client_is_there(seen: Seen) -> Answer:
 
 
 def groups_hold_it(seen: Seen) -> Answer:
-    """Our second finalizer stands exactly while a group lists the client."""
-    wanted = bool(seen.groups.lists_us)
+    """Our second finalizer stands while a group lists the client, and until the status says that all of them are gone."""
+    told = seen.client.status.groups_vanished or seen.terminating
+    wanted = bool(seen.groups.lists_us) or (seen.groups.vanished and not told)
     held = GROUP_FINALIZER in seen.client.metadata.finalizers
     if wanted == held or HoldForGroups(wanted) in seen.done:
         return None

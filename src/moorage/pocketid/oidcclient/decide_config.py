@@ -37,6 +37,12 @@ def groups_are_resolved(seen: Seen) -> Answer:
         names = ", ".join(seen.groups.pending)
         message = f"PocketIDUserGroup {names} lists this client and is not in Pocket-ID yet; until then the restriction stays as it is"
         return Waiting("ReconcileError", message, after=seen.settings.resync)
+    if seen.groups.vanished:
+        message = (
+            "every PocketIDUserGroup that listed this client is gone; the restriction stays as it is until one lists it again, or"
+            " spec.allowedUserGroups says who may use it ([] for everybody)"
+        )
+        return Waiting("UserGroupNotFound", message, after=seen.settings.resync)
     return None
 
 

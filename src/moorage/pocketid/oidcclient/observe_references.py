@@ -22,6 +22,7 @@ from moorage.pocketid.usergroup.types import KIND as USER_GROUP
 from moorage.runtime.world import World
 
 from .seen import ApiNeed, Apis, Fault, Groups, Seen
+from .types import GROUP_FINALIZER
 from .types_access import ApiAccess, GroupRef
 
 BY_LISTED: Final = "pocketid-group-by-client"
@@ -33,7 +34,22 @@ def listing_groups(world: World, seen: Seen) -> Groups:
     here = None if seen.instance is None else world.cache.get(INSTANCE.resource, seen.instance.key)
     listing = world.cache.list(USER_GROUP.resource, index=BY_LISTED, value=str(seen.key))
     found = [item for item in listing if not is_terminating(item) and counts_at(item, here)]
-    return Groups(lists_us=tuple(sorted(str(key_of(item)) for item in found)))
+    vanished = not found and seen.client.spec.allowed_user_groups is None and _are_gone(world, seen)
+    return Groups(lists_us=tuple(sorted(str(key_of(item)) for item in found)), vanished=vanished)
+
+
+def _are_gone(world: World, seen: Seen) -> bool:
+    """Whether a group listed the client (our second finalizer says so) and is not there any more.
+
+    To take the client out of a list opens it; a group that is deleted, moved or not admitted any more does not.
+    """
+    status = seen.client.status
+    if status.groups_vanished or GROUP_FINALIZER not in seen.client.metadata.finalizers:
+        return bool(status.groups_vanished)
+    staying = (item for item in world.cache.list(USER_GROUP.resource) if not is_terminating(item))
+    known = {(item.get("status") or {}).get("groupID") for item in staying}
+    recorded = status.allowed_user_group_ids
+    return not recorded or not known.issuperset(recorded)
 
 
 async def groups_of(world: World, seen: Seen, lists: Lists) -> Groups:

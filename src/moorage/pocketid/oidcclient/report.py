@@ -38,7 +38,7 @@ REASONS: Final = {
 """Every reason by condition type, for the reference."""
 
 EVENTS: Final = (
-    "ClientCreated", "ClientAdopted", "ClientUpdated", "ClientLost", "ClientMoved", "ClientDeleted", "ClientRetained", "ClientOrphaned",
+    "ClientCreated", "ClientAdopted", "ClientUpdated", "ClientOpened", "ClientLost", "ClientMoved", "ClientDeleted", "ClientRetained", "ClientOrphaned",
     "GroupsUpdated", "SecretCreated", "SecretRotated", "SecretPushed", "SecretRetired", "SecretDeleted", "RotationDeferred", "RequestIgnored",
     "MetadataRefreshed", "LogoRefused", "LogoDeleted", "ScimProviderCreated", "ScimProviderUpdated", "ScimProviderDeleted", "AccessGranted",
     "AccessRevoked", "Conflict", *(reason for reason in REASONS[READY] if reason.endswith("Error")), "UserGroupNotFound", "UnsupportedVersion",
@@ -119,11 +119,14 @@ def _status(seen: Seen) -> JsonObject:
 
 
 def _bound(seen: Seen) -> JsonObject:
-    """The instance, once nothing of ours is left on the former one."""
+    """The instance, once nothing of ours is left on the former one, and whether the groups are gone that its restriction came from."""
     instance = seen.instance
     if instance is None:
         return {}
-    return {"instance": {"namespace": instance.key.namespace, "name": instance.key.name, "url": instance.url}}
+    return {
+        "instance": {"namespace": instance.key.namespace, "name": instance.key.name, "url": instance.url},
+        "groupsVanished": True if seen.groups.vanished else None,
+    }
 
 
 def _client(client: Client) -> JsonObject:
@@ -210,7 +213,7 @@ def _apis(seen: Seen) -> JsonObject:
         return {}
     given = {grant.api.resource for grant in grants if grant.cimd_granted}
     own = [grant for grant in grants if grant.access.grants_anything]
-    if not (seen.client.spec.api_access or seen.client.status.managed_apis):
+    if not seen.client.owns_access:
         own = []
     permissions = {id for item in own for id in item.access.user_delegated_permissions | item.access.client_permissions}
     return {

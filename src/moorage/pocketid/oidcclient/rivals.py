@@ -12,7 +12,7 @@ from typing import Final
 
 from moorage.core.meta import JsonObject, Key, is_terminating, key_of
 from moorage.pocketid.rest_types import nfc
-from moorage.pocketid.selection import home, one_server
+from moorage.pocketid.selection import home, is_ready, one_server
 
 BY_CLAIM: Final = "pocketid-client-by-claim"
 
@@ -39,7 +39,11 @@ def shown_name(obj: JsonObject) -> str:
 
 
 def rival_of(obj: JsonObject, others: Iterable[JsonObject], instances: Sequence[JsonObject]) -> Rival | None:
-    """The foremost of those that claim the same at the same server; one that is being deleted gives way."""
+    """The foremost of those that claim the same at the same server; one that is being deleted gives way.
+
+    One that has no client yet counts only where it can make one: at our own instance, or at one that is Ready. Else whoever may create an
+    instance without a key to the server could keep names from everybody.
+    """
     mine, here = obj["metadata"].get("uid"), home(obj, instances)
     if here is None:
         return None
@@ -48,7 +52,9 @@ def rival_of(obj: JsonObject, others: Iterable[JsonObject], instances: Sequence[
         if item["metadata"].get("uid") == mine or is_terminating(item):
             continue
         there = home(item, instances)
-        if there is not None and one_server(here, there, *(_ids(obj) & _ids(item))):
+        if there is None or not (_has(item) or there is here or is_ready(there)):
+            continue
+        if one_server(here, there, *(_ids(obj) & _ids(item))):
             rivals.append(item)
     first = min(rivals, key=_rank, default=None)
     return None if first is None else Rival(key_of(first), _rank(first) < _rank(obj))
@@ -58,7 +64,10 @@ def _ids(obj: JsonObject) -> set[str]:
     return {id for id in (obj["spec"].get("clientID"), (obj.get("status") or {}).get("clientID")) if id}
 
 
+def _has(obj: JsonObject) -> bool:
+    return bool((obj.get("status") or {}).get("clientID"))
+
+
 def _rank(obj: JsonObject) -> tuple[bool, str, str]:
     meta = obj["metadata"]
-    has = bool((obj.get("status") or {}).get("clientID"))
-    return not has, meta.get("creationTimestamp") or "", meta.get("uid") or ""
+    return not _has(obj), meta.get("creationTimestamp") or "", meta.get("uid") or ""

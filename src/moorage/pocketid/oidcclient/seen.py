@@ -82,12 +82,14 @@ class Groups:
         faults: references of the client itself that lead nowhere now.
         pending: groups that list the client and are not on the server yet.
         lists_us: there is a PocketIDUserGroup that lists the client and stays.
+        vanished: those that listed it are gone, and nobody has said since who may use it.
     """
 
     ids: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()
     pending: tuple[str, ...] = ()
     lists_us: tuple[str, ...] = ()
+    vanished: bool = False
 
     @property
     def restricted(self) -> bool | None:
@@ -96,7 +98,7 @@ class Groups:
             return None
         if self.ids:
             return True
-        return None if self.pending else False
+        return None if self.pending or self.vanished else False
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,7 +198,7 @@ class Spec(Model):
     )
     api_access: tuple[ApiAccess, ...] | None = field(
         None,
-        doc="APIs that the client may use; a grant that is taken out is revoked.",
+        doc="APIs that the client may use; a grant that is taken out, or made by hand, is revoked. Absent leaves alone what people granted by hand, [] revokes it.",
         max_items=64,
         list_type="atomic",
     )
@@ -274,6 +274,11 @@ class Status(Model):
     allowed_user_group_ids: tuple[str, ...] | None = field(
         None, alias="allowedUserGroupIDs", doc="Ids of the groups that may use it.", list_type="atomic"
     )
+    groups_vanished: bool | None = field(
+        None,
+        doc="True while every PocketIDUserGroup that listed the client is gone: it stays restricted until one lists it again, or"
+        " spec.allowedUserGroups says who may use it.",
+    )
     managed_apis: tuple[str, ...] | None = field(
         None, alias="managedAPIs", doc="Ids of the APIs that this resource granted.", list_type="atomic"
     )
@@ -325,6 +330,12 @@ class PocketIDOIDCClient(Resource):
     def secret_name(self) -> str:
         """Name of the credentials Secret."""
         return self.spec.credentials.name or f"{self.metadata.name}{SECRET_SUFFIX}"
+
+    @property
+    def owns_access(self) -> bool:
+        """Whether access to APIs is the resource's alone: it is declared, or the last that was is not taken back yet."""
+        granted = self.status.managed_apis or self.status.managed_api_permission_ids
+        return self.spec.api_access is not None or bool(granted)
 
 
 KIND: Final = Kind(
