@@ -10,14 +10,16 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
-from moorage.core.meta import JsonObject
+from moorage.core.meta import JsonObject, is_terminating
 from moorage.core.unseen import has_unseen
 from moorage.pocketid.references import Claim
+from moorage.pocketid.selection import same_instance, selector_faults
 from moorage.schema.fielderror import FieldError, duplicate, invalid
 from moorage.schema.kind import Kind, R
-from moorage.schema.review import Review, Verdict, verdict
+from moorage.schema.review import Admission, Review, Verdict, verdict
 from moorage.schema.structural import check
 
 Finding: TypeAlias = FieldError | str
@@ -31,6 +33,11 @@ RESERVED_CLAIMS: Final = frozenset({
 _POSITION: Final = re.compile(r"\[\d+\]")
 
 
+def admission(kind: Kind[R], checks: Sequence[Check[R]], meets: Callable[[JsonObject], Iterable[str]]) -> Admission:
+    """The ADMISSION of a kind: the CRD's defaults, its rules in their order, and what two objects share when a rule may speak of both."""
+    return Admission(kind, partial(completed, kind), partial(judge, kind, checks), meets=meets)
+
+
 def completed(kind: Kind[Any], obj: JsonObject) -> JsonObject:
     """A copy with the CRD's defaults; names that default to metadata.name stay absent. It takes what no schema has seen yet."""
     done = copy.deepcopy(obj)
@@ -39,8 +46,8 @@ def completed(kind: Kind[Any], obj: JsonObject) -> JsonObject:
     return done
 
 
-def judge(kind: Kind[R], review: Review, checks: Sequence[Check[R]]) -> Verdict:
-    """All complaints about the new object that its stored form did not have already."""
+def judge(kind: Kind[R], checks: Sequence[Check[R]], review: Review) -> Verdict:
+    """All complaints about the new object that its stored form did not have already; terminating objects pass."""
     if review.terminating:
         return verdict()
     declared = check(kind.structural, review.object, review.old)
@@ -64,6 +71,16 @@ def _findings(kind: Kind[R], obj: JsonObject, review: Review, checks: Sequence[C
 
 def _identity(error: FieldError) -> tuple[str, str, str]:
     return _POSITION.sub("[]", error.path), error.type.value, error.body
+
+
+def selector(obj: Any, _review: Review) -> Iterator[Finding]:
+    """The instance selector is one."""
+    yield from selector_faults(obj.spec.instance_selector)
+
+
+def beside(review: Review) -> Iterator[JsonObject]:
+    """The siblings that stay and certainly belong to the same instance."""
+    return (item for item in review.siblings if not is_terminating(item) and same_instance(review.object, item))
 
 
 def one_line(path: str, value: str | None) -> Iterator[FieldError]:

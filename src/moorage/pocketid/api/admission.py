@@ -13,10 +13,9 @@ from typing import Final
 from moorage.core.meta import JsonObject
 from moorage.core.unseen import has_unseen
 from moorage.pocketid.api.types import KIND, PocketIDAPI
-from moorage.pocketid.judgement import Check, Finding, completed, judge, limit, one_line
-from moorage.pocketid.selection import same_instance, selector_faults
+from moorage.pocketid.judgement import Check, Finding, admission, beside, limit, one_line, selector
 from moorage.schema.fielderror import duplicate, invalid
-from moorage.schema.review import Admission, Review, Verdict
+from moorage.schema.review import Review
 
 NAME_LIMIT: Final = 50
 KEY_LIMIT: Final = 128
@@ -24,16 +23,6 @@ PERMISSION_NAME_LIMIT: Final = 50
 DESCRIPTION_LIMIT: Final = 200
 """Characters that Pocket-ID admits of an API's name and of a permission's key, name and description."""
 _URI: Final = re.compile(r"(?i)(?!(javascript|data):)[a-z][a-z0-9+.-]*:[^#]")
-
-
-def default(obj: JsonObject) -> JsonObject:
-    """A copy with the CRD's defaults."""
-    return completed(KIND, obj)
-
-
-def validate(review: Review) -> Verdict:
-    """All complaints about the new object that its stored form did not have already; terminating objects pass."""
-    return judge(KIND, review, CHECKS)
 
 
 def normalised(resource: str) -> str:
@@ -78,20 +67,18 @@ def limits(api: PocketIDAPI) -> Iterator[str]:
         yield from limit(f"spec.permissions[{index}].description", item.description, DESCRIPTION_LIMIT)
 
 
-def selector(api: PocketIDAPI, _review: Review) -> Iterator[Finding]:
-    """The instance selector is one."""
-    yield from selector_faults(api.spec.instance_selector)
-
-
 def siblings(api: PocketIDAPI, review: Review) -> Iterator[Finding]:
     """Two resources never claim one audience; the later one is told."""
-    for other in review.siblings:
-        if other["metadata"].get("deletionTimestamp") or not same_instance(review.object, other):
-            continue
+    for other in beside(review):
         if normalised(other["spec"]["resource"]) == normalised(api.spec.resource):
             detail = f"is claimed by PocketIDAPI {other['metadata']['name']} already"
             yield duplicate("spec.resource", api.spec.resource, detail)
 
 
+def meets(obj: JsonObject) -> Iterator[str]:
+    """The audience."""
+    yield normalised(obj["spec"]["resource"])
+
+
 CHECKS: Final[tuple[Check[PocketIDAPI], ...]] = (audience, server_limits, selector, siblings)
-ADMISSION: Final = Admission(KIND, default, validate)
+ADMISSION: Final = admission(KIND, CHECKS, meets)

@@ -17,25 +17,15 @@ from moorage.core.quantity import parse_quantity
 from moorage.pocketid.instance.admission_deployment import children
 from moorage.pocketid.instance.types import KIND, PocketIDInstance, Spec
 from moorage.pocketid.instance.types_deployment import EncryptionKey, Sensitive
-from moorage.pocketid.judgement import Check, Finding, completed, judge
+from moorage.pocketid.judgement import Check, Finding, admission
 from moorage.schema.fielderror import FieldError, invalid, required
 from moorage.schema.model import Model
-from moorage.schema.review import Admission, Review, Verdict
+from moorage.schema.review import Review
 
 _SHARED: Final = frozenset({"external", "allowed_namespaces", "client_rotation", "app_url", "deployment_type"})
 """Fields that an external instance uses, or that a default fills in."""
 _NEAR: Final = (".svc", ".svc.cluster.local", "localhost")
 _KEPT: Final = "stands in the resource for all who may read it; a Secret (valueFrom) keeps it"
-
-
-def default(obj: JsonObject) -> JsonObject:
-    """A copy with the CRD's defaults."""
-    return completed(KIND, obj)
-
-
-def validate(review: Review) -> Verdict:
-    """All complaints about the new object that its stored form did not have already; terminating objects pass."""
-    return judge(KIND, review, CHECKS)
 
 
 def addresses(instance: PocketIDInstance, _review: Review) -> Iterator[Finding]:
@@ -134,10 +124,15 @@ def siblings(instance: PocketIDInstance, review: Review) -> Iterator[Finding]:
     """Two instances of one server would each be owner of what is there."""
     external = instance.spec.external
     for other in review.siblings:
-        url = (other["spec"].get("external") or {}).get("url")
-        if external is not None and url is not None and url.rstrip("/") == external.url.rstrip("/"):
+        if external is not None and external.url.rstrip("/") in meets(other):
             yield f"spec.external.url: PocketIDInstance {other['metadata']['name']} is the same server; one of the two is enough"
 
 
+def meets(obj: JsonObject) -> Iterator[str]:
+    """The address of the server."""
+    if external := obj["spec"].get("external"):
+        yield external["url"].rstrip("/")
+
+
 CHECKS: Final[tuple[Check[PocketIDInstance], ...]] = (addresses, deployment, children, siblings)
-ADMISSION: Final = Admission(KIND, default, validate)
+ADMISSION: Final = admission(KIND, CHECKS, meets)

@@ -12,15 +12,15 @@ from typing import Any, Final
 
 from moorage.core import cron, names
 from moorage.core.errors import InputError
-from moorage.core.meta import JsonObject
-from moorage.pocketid.judgement import Check, Finding, completed, judge, limit, one_line, twice
+from moorage.core.meta import JsonObject, is_terminating
+from moorage.pocketid.judgement import Check, Finding, admission, limit, one_line, selector, twice
 from moorage.pocketid.oidcclient.addresses import addresses
 from moorage.pocketid.oidcclient.types import KIND, SECRET_SUFFIX, PocketIDOIDCClient
 from moorage.pocketid.oidcclient.types_secret import SecretKeys
 from moorage.pocketid.references import MANAGED_BY, OPERATOR
-from moorage.pocketid.selection import same_instance, selector_faults
+from moorage.pocketid.selection import same_instance
 from moorage.schema.fielderror import duplicate, forbidden, invalid
-from moorage.schema.review import Admission, Review, Verdict
+from moorage.schema.review import Review
 
 PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 """Members of a JWK that hold private or symmetric key material."""
@@ -28,16 +28,6 @@ NAME_LIMIT: Final = 50
 """Characters of a client's name that Pocket-ID admits."""
 _KEY_LIMIT: Final = 253
 _ORDINARY_ID: Final = re.compile(r"[A-Za-z0-9._-]+")
-
-
-def default(obj: JsonObject) -> JsonObject:
-    """A copy with the CRD's defaults."""
-    return completed(KIND, obj)
-
-
-def validate(review: Review) -> Verdict:
-    """All complaints about the new object that its stored form did not have already; terminating objects pass."""
-    return judge(KIND, review, CHECKS)
 
 
 def server_limits(client: PocketIDOIDCClient, _review: Review) -> Iterator[Finding]:
@@ -152,19 +142,13 @@ def _members(value: Any) -> set[str]:
     return set().union(*map(_members, value)) if isinstance(value, list) else set()
 
 
-def selector(client: PocketIDOIDCClient, _review: Review) -> Iterator[Finding]:
-    """The instance selector is one."""
-    yield from selector_faults(client.spec.instance_selector)
-
-
 def siblings(client: PocketIDOIDCClient, review: Review) -> Iterator[Finding]:
     """Two resources never claim one client or one Secret (B74); the later one is told."""
     for other in review.siblings:
-        if other["metadata"].get("deletionTimestamp"):
+        if is_terminating(other):
             continue
         name, spec = other["metadata"]["name"], other["spec"]
-        secret_name = (spec.get("secret") or {}).get("name") or f"{name}{SECRET_SUFFIX}"
-        if secret_name == client.secret_name:
+        if _secret_name(other) == client.secret_name:
             path = "spec.secret.name" if client.spec.credentials.name else "metadata.name"
             yield duplicate(path, client.secret_name, f"is the credentials Secret of PocketIDOIDCClient {name}")
         if not same_instance(review.object, other):
@@ -173,6 +157,16 @@ def siblings(client: PocketIDOIDCClient, review: Review) -> Iterator[Finding]:
             yield duplicate("spec.clientID", client.spec.client_id, f"is claimed by PocketIDOIDCClient {name} already")
         elif _shown_name(review.object) == _shown_name(other) and not (client.spec.client_id or spec.get("clientID")):
             yield f"spec.name: PocketIDOIDCClient {name} has this name too; a client is looked up by its name, so only one of them gets it"
+
+
+def meets(obj: JsonObject) -> Iterator[str]:
+    """The credentials Secret, and the declared id; the name of clients without one."""
+    yield f"secret/{_secret_name(obj)}"
+    yield f"id/{obj['spec']['clientID']}" if obj["spec"].get("clientID") else f"name/{_shown_name(obj)}"
+
+
+def _secret_name(obj: JsonObject) -> str:
+    return (obj["spec"].get("secret") or {}).get("name") or f"{obj['metadata']['name']}{SECRET_SUFFIX}"
 
 
 def _shown_name(obj: JsonObject) -> str:
@@ -190,4 +184,4 @@ CHECKS: Final[tuple[Check[PocketIDOIDCClient], ...]] = (
     selector,
     siblings,
 )
-ADMISSION: Final = Admission(KIND, default, validate)
+ADMISSION: Final = admission(KIND, CHECKS, meets)

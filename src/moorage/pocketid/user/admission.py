@@ -13,24 +13,13 @@ from typing import Final
 
 from moorage.core import names
 from moorage.core.meta import JsonObject
-from moorage.pocketid.judgement import Check, Finding, claims, completed, judge, one_line
-from moorage.pocketid.selection import same_instance, selector_faults
+from moorage.pocketid.judgement import Check, Finding, admission, beside, claims, one_line, selector
 from moorage.pocketid.user.types import DATA_SUFFIX, KIND, PocketIDUser
 from moorage.schema.fielderror import duplicate, invalid
-from moorage.schema.review import Admission, Review, Verdict
+from moorage.schema.review import Review
 
 _USERNAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.@-]*[A-Za-z0-9])?")
 """What Pocket-ID takes as username."""
-
-
-def default(obj: JsonObject) -> JsonObject:
-    """A copy with the CRD's defaults."""
-    return completed(KIND, obj)
-
-
-def validate(review: Review) -> Verdict:
-    """All complaints about the new object that its stored form did not have already; terminating objects pass."""
-    return judge(KIND, review, CHECKS)
 
 
 def secrets(user: PocketIDUser, _review: Review) -> Iterator[Finding]:
@@ -76,16 +65,9 @@ def doubts(user: PocketIDUser, review: Review) -> Iterator[Finding]:
             yield f"spec.apiKeys[{index}].expiresAt: {key.expires_at} has passed: the server will refuse it; set a later time"
 
 
-def selector(user: PocketIDUser, _review: Review) -> Iterator[Finding]:
-    """The instance selector is one."""
-    yield from selector_faults(user.spec.instance_selector)
-
-
 def siblings(user: PocketIDUser, review: Review) -> Iterator[Finding]:
     """Two resources never claim one user; the later one is told."""
-    for other in review.siblings:
-        if other["metadata"].get("deletionTimestamp") or not same_instance(review.object, other):
-            continue
+    for other in beside(review):
         name, user_id = other["metadata"]["name"], user.spec.user_id
         if user_id is not None and other["spec"].get("userID") == user_id:
             yield duplicate("spec.userID", user_id, f"is claimed by PocketIDUser {name} already")
@@ -93,6 +75,14 @@ def siblings(user: PocketIDUser, review: Review) -> Iterator[Finding]:
         if mine is not None and theirs is not None and mine.lower() == theirs.lower():
             path = "spec.username.value" if user.spec.username else "metadata.name"
             yield duplicate(path, mine, f"is claimed by PocketIDUser {name} already (letter case does not count)")
+
+
+def meets(obj: JsonObject) -> Iterator[str]:
+    """The declared id, and the user name without letter case."""
+    if user_id := obj["spec"].get("userID"):
+        yield f"id/{user_id}"
+    if (username := _username(obj)) is not None:
+        yield f"name/{username.lower()}"
 
 
 def _username(obj: JsonObject) -> str | None:
@@ -105,4 +95,4 @@ def _username(obj: JsonObject) -> str | None:
 
 
 CHECKS: Final[tuple[Check[PocketIDUser], ...]] = (secrets, doubts, selector, siblings)
-ADMISSION: Final = Admission(KIND, default, validate)
+ADMISSION: Final = admission(KIND, CHECKS, meets)

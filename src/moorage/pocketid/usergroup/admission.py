@@ -11,24 +11,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from moorage.core.meta import JsonObject
-from moorage.pocketid.judgement import Check, Finding, claims, completed, judge, limit, one_line
-from moorage.pocketid.selection import same_instance, selector_faults
+from moorage.pocketid.judgement import Check, Finding, admission, beside, claims, limit, one_line, selector
 from moorage.pocketid.usergroup.types import KIND, PocketIDUserGroup
 from moorage.schema.fielderror import duplicate
-from moorage.schema.review import Admission, Review, Verdict
+from moorage.schema.review import Review
 
 FRIENDLY_LIMIT: Final = 50
 """Characters of a friendly name that Pocket-ID admits."""
-
-
-def default(obj: JsonObject) -> JsonObject:
-    """A copy with the CRD's defaults."""
-    return completed(KIND, obj)
-
-
-def validate(review: Review) -> Verdict:
-    """All complaints about the new object that its stored form did not have already; terminating objects pass."""
-    return judge(KIND, review, CHECKS)
 
 
 def server_limits(group: PocketIDUserGroup, _review: Review) -> Iterator[Finding]:
@@ -48,20 +37,18 @@ def limits(group: PocketIDUserGroup) -> Iterator[str]:
         yield from limit("spec.friendlyName (it is the name unless it is set)", name, FRIENDLY_LIMIT)
 
 
-def selector(group: PocketIDUserGroup, _review: Review) -> Iterator[Finding]:
-    """The instance selector is one."""
-    yield from selector_faults(group.spec.instance_selector)
-
-
 def siblings(group: PocketIDUserGroup, review: Review) -> Iterator[Finding]:
     """Two resources never claim one group; the later one is told."""
     wanted = _name(review.object)
     path = "spec.name" if group.spec.name else "metadata.name"
-    for other in review.siblings:
-        if other["metadata"].get("deletionTimestamp") or not same_instance(review.object, other):
-            continue
+    for other in beside(review):
         if _name(other) == wanted:
             yield duplicate(path, wanted, f"is claimed by PocketIDUserGroup {other['metadata']['name']} already")
+
+
+def meets(obj: JsonObject) -> Iterator[str]:
+    """The name."""
+    yield _name(obj)
 
 
 def _name(obj: JsonObject) -> str:
@@ -70,4 +57,4 @@ def _name(obj: JsonObject) -> str:
 
 
 CHECKS: Final[tuple[Check[PocketIDUserGroup], ...]] = (server_limits, selector, siblings)
-ADMISSION: Final = Admission(KIND, default, validate)
+ADMISSION: Final = admission(KIND, CHECKS, meets)
