@@ -86,6 +86,23 @@ async def test_a_grant_that_is_not_declared_is_revoked(here: Scene) -> None:
     assert set(grants(here)) == {two}
 
 
+@pytest.mark.case("PIDA6")
+async def test_an_empty_list_holds_a_client_to_no_access_at_all(here: Scene) -> None:
+    """As `callbackUrls: []` does; without a list what people granted by hand stays."""
+    from tests.fakes.pocketid.model import Grant
+
+    id = await here.api("orders", AUDIENCE, "read")
+    await here.make(apiAccess=[])
+    await here.settle()
+    here.fake.store.grants[id, here.server().id] = Grant(client=True)
+    await here.settle()
+    assert grants(here) == {}
+    assert "managedAPIs" not in await here.status()
+    here.fake.journal.clear()
+    await here.settle()
+    assert here.writes() == []
+
+
 # --- SCIM
 
 

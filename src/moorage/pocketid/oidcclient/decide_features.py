@@ -76,13 +76,7 @@ def grants_are_as_declared(seen: Seen) -> Answer:
     if seen.apis.faults:
         return None
     undeclared = (id for id in held if id not in wanted and RemoveGrant(id) not in seen.done)
-    return next((RemoveGrant(id) for id in undeclared if _managed(seen)), None)
-
-
-def _managed(seen: Seen) -> bool:
-    """Grants are ours as long as any is declared, or the last that was declared is not taken back yet."""
-    status = seen.client.status
-    return bool(seen.client.spec.api_access or status.managed_apis or status.managed_api_permission_ids)
+    return next((RemoveGrant(id) for id in undeclared if seen.client.owns_access), None)
 
 
 def wanted_access(seen: Seen) -> dict[str, Access]:

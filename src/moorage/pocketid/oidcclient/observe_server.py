@@ -107,9 +107,8 @@ async def look_aside(world: World, seen: Seen, remote: PocketID) -> Seen:
 
 
 async def _apis(seen: Seen, remote: PocketID, lists: Lists) -> Apis:
-    """What the client holds; asked when something is declared, or was granted by us, or a document's client is looked at."""
-    spec, status = seen.client.spec, seen.client.status
-    if not (spec.api_access or status.managed_apis or status.managed_api_permission_ids or seen.is_document):
+    """What the client holds; asked when its access is ours, or a document's client is looked at."""
+    if not (seen.client.owns_access or seen.is_document):
         return seen.apis
     assert isinstance(seen.look, Found)
     try:
