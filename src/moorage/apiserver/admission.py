@@ -107,11 +107,8 @@ class Webhooks:
             self._hooks[change.storage] = self._read(change.storage)
 
     def _read(self, storage: str) -> list[Webhook]:
-        found = []
-        for entry in self._hub.collections[storage].select(""):
-            obj = entry.parse()
-            found += [Webhook(wire, obj["metadata"]["name"]) for wire in obj.get("webhooks") or ()]
-        return found
+        stored = self._hub.collections[storage].select("")
+        return [Webhook(wire) for entry in stored for wire in entry.parse().get("webhooks") or ()]
 
     def _matching(self, storage: str, about: Attributes) -> list[Webhook]:
         hooks = self._hooks[storage]

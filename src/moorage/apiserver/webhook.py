@@ -44,7 +44,6 @@ class Webhook:
     """A registered webhook."""
 
     wire: JsonObject
-    configuration: str
 
     @property
     def name(self) -> str:

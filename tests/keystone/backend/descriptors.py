@@ -23,8 +23,6 @@ NOT_AFTER = datetime(2046, 1, 1, tzinfo=UTC)
 MD, DS = "urn:oasis:names:tc:SAML:2.0:metadata", "http://www.w3.org/2000/09/xmldsig#"
 PROTOCOL = "urn:oasis:names:tc:SAML:2.0:protocol"
 REDIRECT = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect"
-OAEP_11 = "http://www.w3.org/2009/xmlenc11#rsa-oaep"
-OAEP = "http://www.w3.org/2001/04/xmlenc#rsa-oaep-mgf1p"
 
 
 @cache
@@ -37,11 +35,10 @@ def certificate(number: int = 1, end: datetime = NOT_AFTER) -> str:
     return base64.b64encode(builder.sign(key, hashes.SHA256()).public_bytes(Encoding.DER)).decode()
 
 
-def key_descriptor(text: str, use: str = 'use="signing"', methods: tuple[str, ...] = ()) -> str:
+def key_descriptor(text: str, use: str = 'use="signing"') -> str:
     """A KeyDescriptor with this X509Certificate."""
-    announced = "".join(f'<md:EncryptionMethod Algorithm="{item}"/>' for item in methods)
     info = f'<ds:KeyInfo xmlns:ds="{DS}"><ds:X509Data><ds:X509Certificate>{text}</ds:X509Certificate></ds:X509Data></ds:KeyInfo>'
-    return f"<md:KeyDescriptor {use}>{info}{announced}</md:KeyDescriptor>"
+    return f"<md:KeyDescriptor {use}>{info}</md:KeyDescriptor>"
 
 
 def sign_on(location: str = "https://idp.example.org/sso", binding: str = REDIRECT) -> str:

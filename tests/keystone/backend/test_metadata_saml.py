@@ -11,15 +11,13 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from moorage.keystone.backend.materials import DOCUMENT_LIMIT, Document, Fault
-from moorage.keystone.backend.metadata_saml import ENCRYPTION_ADVICE, identity_fault, parse
+from moorage.keystone.backend.metadata_saml import identity_fault, parse
 
 from .descriptors import (
     DS,
     ENTITY,
     MD,
     NOT_AFTER,
-    OAEP,
-    OAEP_11,
     certificate,
     descriptor,
     key_descriptor,
@@ -272,17 +270,6 @@ def test_an_unreadable_valid_until_is_no_permission(text: str) -> None:
 def test_cache_duration_is_read_when_it_can_be(text: str, span: timedelta | None) -> None:
     """A provider that writes nonsense there is fetched at our own pace."""
     assert accepted(descriptor(more=f'cacheDuration="{text}"')).max_age == span
-
-
-# --- encryption
-
-
-def test_a_provider_that_announces_only_the_key_transport_that_mellon_lacks_gets_advice() -> None:
-    """It is no reason to refuse: signed assertions work."""
-    for methods, advice in (((OAEP_11,), (ENCRYPTION_ADVICE,)), ((OAEP_11, OAEP), ()), ((OAEP,), ()), ((), ())):
-        key = key_descriptor(certificate(), 'use="encryption"', methods)
-        assert accepted(descriptor(provider(key_descriptor(certificate()), key, sign_on()))).advice == advice
-    assert "rsa-oaep-mgf1p" in ENCRYPTION_ADVICE
 
 
 # --- attacks

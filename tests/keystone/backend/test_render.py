@@ -57,8 +57,7 @@ def answer_of(got: Projected, *, random: bool) -> dict[str, str]:
     part = got.part
     said = {
         "type": part.type, "provider": part.provider, "protocol": part.protocol, "remoteID": part.remote_id,
-        "remoteIDAttribute": part.remote_id_attribute, "documents": dict(part.documents), "ports": sorted(part.ports),
-        "shared": dict(part.shared), "introspects": part.introspects,
+        "remoteIDAttribute": part.remote_id_attribute, "documents": dict(part.documents), "shared": dict(part.shared),
     }  # fmt: skip
     return {
         **answer,

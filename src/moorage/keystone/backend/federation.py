@@ -67,10 +67,8 @@ class Part:
         fragment: directives that protect its paths; complete, whatever its siblings are.
         alone: directives for the websso path of its protocol, for when no other backend uses it.
         documents: data keys and the names of their files in the folder of its module.
-        ports: TCP ports that the sidecar connects to.
         authorities: PEM of the CA bundle for the provider, b"" when none is declared.
         shared: values that all backends of its type must agree on, by field.
-        introspects: it takes bearer tokens.
         pair: key pair of the SAML service provider.
     """
 
@@ -82,10 +80,8 @@ class Part:
     fragment: str = field(repr=False)
     alone: str = field(repr=False)
     documents: Mapping[str, str]
-    ports: frozenset[int] = frozenset()
     authorities: bytes = b""
     shared: Mapping[str, str] = field(default_factory=dict)
-    introspects: bool = False
     pair: Pair | None = None
 
 

@@ -63,14 +63,12 @@ def _unmatchable(spec: Spec, remote: MappingRemote) -> Iterator[str]:
     wanted = remote.any_one_of or remote.whitelist or ()
     if not remote.regex and wanted and all(";" in value for value in wanted):
         yield f"{'never matches' if remote.any_one_of else 'keeps nothing'}: claims are split at ;, so no value holds one"
-    field, identity = ("issuer", spec.oidc.issuer) if spec.oidc else ("idpEntityID", _entity(spec))
-    own = spec.oidc.remote_id_attribute if spec.oidc else spec.saml.remote_id_attribute if spec.saml else ""
-    if remote.type == own and not look(0, remote_entry(remote), [identity], 0).matched:
-        yield f"never matches: {own} is always the {field}, {identity}, byte for byte"
-
-
-def _entity(spec: Spec) -> str:
-    return spec.saml.idp_entity_id if spec.saml else ""
+    block = spec.oidc or spec.saml
+    if block is None or remote.type != block.remote_id_attribute:
+        return
+    if not look(0, remote_entry(remote), [block.remote_id], 0).matched:
+        field = "issuer" if spec.oidc else "idpEntityID"
+        yield f"never matches: {remote.type} is always the {field}, {block.remote_id}, byte for byte"
 
 
 def _contradictions(path: str, rule: MappingRule) -> Iterator[str]:

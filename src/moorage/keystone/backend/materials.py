@@ -42,7 +42,6 @@ class Document:
         why: why it is stale, one sentence without foreign text; "" when it is not.
         expires: when the document itself must not be used any more; documents.py refuses it from then on.
         max_age: how long the provider lets others keep it, None when it does not say.
-        advice: sentences for the person who runs the provider: what works, but not with the sidecar's modules.
     """
 
     content: bytes = field(repr=False)
@@ -54,7 +53,6 @@ class Document:
     why: str = ""
     expires: datetime | None = None
     max_age: timedelta | None = None
-    advice: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

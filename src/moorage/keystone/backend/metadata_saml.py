@@ -23,14 +23,6 @@ _DS: Final = "{http://www.w3.org/2000/09/xmldsig#}"
 _XINCLUDE: Final = ("{http://www.w3.org/2001/XInclude}", "{http://www.w3.org/2003/XInclude}")
 _PROTOCOL: Final = "urn:oasis:names:tc:SAML:2.0:protocol"
 _BINDINGS: Final = frozenset(f"urn:oasis:names:tc:SAML:2.0:bindings:HTTP-{name}" for name in ("Redirect", "POST"))
-_OAEP_11: Final = "http://www.w3.org/2009/xmlenc11#rsa-oaep"
-_KEY_TRANSPORTS: Final = frozenset(
-    {_OAEP_11, "http://www.w3.org/2001/04/xmlenc#rsa-oaep-mgf1p", "http://www.w3.org/2001/04/xmlenc#rsa-1_5"}
-)
-ENCRYPTION_ADVICE: Final = (
-    "the provider announces rsa-oaep of XML Encryption 1.1 only, which the sidecar cannot decrypt: leave assertions unencrypted, or set"
-    " the key transport to rsa-oaep-mgf1p with digest SHA-1 there (Keycloak: client attributes saml.encryption.keyAlgorithm and digestMethod)"
-)
 
 _VOLATILE: Final = ("ID", "validUntil", "cacheDuration")
 _IDS: Final = ("ID", "Id", "{http://www.w3.org/XML/1998/namespace}id")
@@ -194,7 +186,6 @@ def _document(root: _Element, now: datetime | None) -> Document:
         valid_until=min(last, expires) if expires else last,
         expires=expires,
         max_age=max_age,
-        advice=tuple(_advice(provider)),
     )
 
 
@@ -264,16 +255,6 @@ def _certificates(provider: _Element) -> Iterator[_Element]:
     for key in provider.findall(f"{_MD}KeyDescriptor"):
         if _value(key, "use") in ("", "signing"):
             yield from key.findall(f"{_DS}KeyInfo/{_DS}X509Data/{_DS}X509Certificate")
-
-
-def _advice(provider: _Element) -> Iterator[str]:
-    announced = {
-        _value(method, "Algorithm")
-        for key in provider.findall(f"{_MD}KeyDescriptor")
-        for method in key.findall(f"{_MD}EncryptionMethod")
-    }
-    if announced & _KEY_TRANSPORTS == {_OAEP_11}:
-        yield ENCRYPTION_ADVICE
 
 
 def _settled(root: _Element) -> bytes:

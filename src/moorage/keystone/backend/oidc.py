@@ -136,8 +136,7 @@ def _check_discovery(oidc: Oidc, *, creating: bool) -> Iterator[FieldError]:
             f"the URL derived from issuer has more than {URL_LIMIT} characters: set providerMetadataURL or endpoints"
         )
         yield required("spec.oidc.providerMetadataURL", detail)
-    introspects = oidc.oauth2_introspection is not None and oidc.oauth2_introspection.enabled
-    if introspects and oidc.endpoints:
+    if oidc.introspects and oidc.endpoints:
         yield from _check_introspection(oidc.endpoints.introspection_endpoint)
 
 
@@ -189,14 +188,12 @@ def render(backend: KeystoneIdentityBackend, materials: Materials) -> Rendered:
             fragment=fragment,
             alone=alone,
             documents=_file_names(backend, oidc),
-            ports=found.ports,
             authorities=authorities,
             shared={
                 "remoteIDAttribute": oidc.remote_id_attribute,
                 "sessionType": oidc.session_type,
                 "stateInputHeaders": oidc.state_input_headers,
             },
-            introspects=introspects(oidc),
         ),
         {federation.data_key(backend, what): f"spec.oidc.{field}" for what, field in _FIELDS.items()},
     )
@@ -211,11 +208,6 @@ VARIANT: Final = Variant(
     sign=lambda backend: federation.data_key(backend, "client"),
     document="provider",
 )
-
-
-def introspects(oidc: Oidc) -> bool:
-    """Whether bearer tokens of this provider are taken."""
-    return oidc.oauth2_introspection is not None and oidc.oauth2_introspection.enabled
 
 
 def _check_issuer(oidc: Oidc, found: Document) -> None:
@@ -235,7 +227,7 @@ def _client_secret(oidc: Oidc, materials: Materials) -> str:
     """
     wanted = Wanted(_CLIENT, oidc.client_secret_ref.name, "ClientSecretUnavailable")
     secret = wanted.line(materials, "clientSecret")
-    if introspects(oidc) and secret.startswith("exec:"):
+    if oidc.introspects and secret.startswith("exec:"):
         raise Skip(
             "UnsafeValue", f"key clientSecret of {_CLIENT} {wanted.name} starts with exec:, which the module would run"
         )
@@ -293,7 +285,7 @@ def _introspection(oidc: Oidc, found: Document, secret: str) -> Iterator[str]:
 
 def _locations(backend: KeystoneIdentityBackend, oidc: Oidc, base: str) -> apache.Lines:
     provider = federation.provider_name(backend)
-    kind = "auth-openidc" if introspects(oidc) else "openid-connect"
+    kind = "auth-openidc" if oidc.introspects else "openid-connect"
     auth = (apache.directive("AuthType", kind), *_fence(oidc), _discovery(oidc, base), *_hop(backend))
     return (
         *_location(federation.websso_path(provider, oidc.protocol_id), _websso(backend, oidc, base)),

@@ -161,16 +161,15 @@ def _mapped(rules: Sequence[JsonObject]) -> Iterator[str]:
 
 
 def _facts(name: str, spec: Spec) -> Sibling:
-    oidc, saml = spec.oidc, spec.saml
-    provider = (oidc or saml) and ((oidc or saml).identity_provider_name or name)  # type: ignore[union-attr]
+    oidc, block = spec.oidc, spec.oidc or spec.saml
     return Sibling(
         name=name,
         type=spec.type,
         domain=spec.domain.name,
-        provider=provider or "",
-        remote_id=oidc.issuer if oidc else saml.idp_entity_id if saml else "",
+        provider=(block.identity_provider_name or name) if block else "",
+        remote_id=block.remote_id if block else "",
         remote_id_attribute=oidc.remote_id_attribute if oidc else "",
-        introspects=bool(oidc and oidc.oauth2_introspection and oidc.oauth2_introspection.enabled),
+        introspects=oidc is not None and oidc.introspects,
         session_type=oidc.session_type if oidc else "",
         state_input_headers=oidc.state_input_headers if oidc else "",
         bundle=oidc.ca_bundle_secret_ref.name if oidc and oidc.ca_bundle_secret_ref else "",

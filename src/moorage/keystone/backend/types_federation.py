@@ -105,6 +105,16 @@ class Oidc(Model):
         "none", doc="Request headers that go into the state cookie."
     )
 
+    @property
+    def remote_id(self) -> str:
+        """What the provider asserts of itself."""
+        return self.issuer
+
+    @property
+    def introspects(self) -> bool:
+        """Whether bearer tokens of this provider are taken."""
+        return self.oauth2_introspection is not None and self.oauth2_introspection.enabled
+
 
 class SamlIdpMetadata(Model):
     """Where the EntityDescriptor of the identity provider comes from; exactly one source."""
@@ -163,6 +173,11 @@ class Saml(Model):
         max_items=32,
         list_type="atomic",
     )
+
+    @property
+    def remote_id(self) -> str:
+        """What the provider asserts of itself."""
+        return self.idp_entity_id
 
 
 class MappingDomain(Model):

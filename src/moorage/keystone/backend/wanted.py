@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from moorage.core.meta import JsonObject
 
+from .federation import federated, provider_name
 from .mapping_rules import keystone_rules
 from .types import ADOPT, Applied, AppliedGroup, AppliedProvider, KeystoneIdentityBackend
 from .types_federation import FederationGroup
@@ -62,17 +63,15 @@ class Wanted:
 
 def wanted_of(backend: KeystoneIdentityBackend) -> Wanted | None:
     """What a backend of type OIDC or SAML wants; None for other types."""
-    oidc, saml = backend.spec.oidc, backend.spec.saml
-    block = oidc or saml
+    block, provider = federated(backend), provider_name(backend)
     if block is None or backend.spec.type not in ("OIDC", "SAML"):
         return None
-    provider = block.identity_provider_name or backend.metadata.name
     groups = backend.spec.groups or ()
     return Wanted(
         provider=provider,
         mapping=mapping_of(provider),
         protocol=block.protocol_id,
-        remote_id=oidc.issuer if oidc else saml.idp_entity_id if saml else "",
+        remote_id=block.remote_id,
         attribute=block.remote_id_attribute,
         rules=tuple(keystone_rules(backend.spec.mappings)),
         groups=groups,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from moorage.keystone.backend.federation import issuer_basename, provider_key, provider_name
+from moorage.keystone.backend.federation import federated, issuer_basename, provider_key, provider_name
 from moorage.keystone.backend.precedence import NEW, precedence, standing
 
 from .seen import Attached
@@ -67,18 +67,18 @@ def _claims(item: Attached) -> Iterator[Claim]:
     if item.terminating:
         return
     yield "domain", domain, f'domain "{item.domain}"'
-    if spec.oidc is None and spec.saml is None:
+    block = federated(item.backend)
+    if block is None:
         return
     provider = provider_name(item.backend)
     yield "provider", provider_key(provider), f'identity provider name "{provider}"'
-    remote_id = spec.oidc.issuer if spec.oidc else spec.saml.idp_entity_id if spec.saml else ""
-    yield "remote id", remote_id, "its remote id (issuer or entityID)"
+    yield "remote id", block.remote_id, "its remote id (issuer or entityID)"
     if spec.oidc is None:
         yield "SAML", "", "the one place of a SAML backend"
         return
     documents = "the name of its metadata documents (its issuer without scheme and slash)"
     yield "documents", issuer_basename(spec.oidc.issuer), documents
-    if spec.oidc.oauth2_introspection is not None and spec.oidc.oauth2_introspection.enabled:
+    if spec.oidc.introspects:
         yield "introspection", "", "oauth2Introspection"
 
 

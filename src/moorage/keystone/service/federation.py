@@ -76,7 +76,6 @@ class Federation:
         attached: names of the backends whose files these are.
         total: federated backends that are not being deleted.
         facts: what keystone.conf says; None without a sidecar.
-        egress: TCP ports that the sidecar connects to.
         needs_passphrase: a backend waits for the Secret of the passphrase.
         needs_pair: a SAML backend wants the generated key pair.
         sp: the service provider's metadata, as soon as its key pair and the address are there.
@@ -88,7 +87,6 @@ class Federation:
     left: tuple[Left, ...] = ()
     total: int = 0
     facts: FederationFacts | None = None
-    egress: frozenset[int] = frozenset()
     needs_passphrase: bool = False
     needs_pair: bool = False
     sp: SpMetadata | None = None
@@ -125,7 +123,6 @@ def project_all(backends: Iterable[Attached], ground: Ground) -> Federation:
         left=tuple(sorted([*left, *beyond], key=lambda item: item.name)),
         total=len(alive),
         facts=_facts(parts) if files else None,
-        egress=frozenset().union(*(part.ports for part in parts)),
         needs_passphrase=ground.passphrase is None and any(item.backend.spec.oidc for item in alive),
         needs_pair=any(_generates(item) for item in first),
         sp=sp,

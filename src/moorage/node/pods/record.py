@@ -38,7 +38,6 @@ class Record:
     not_before: float = 0.0
     failures: int = 0
     noted: bool = True
-    held: str = ""
 
     @classmethod
     async def load(cls, container: JsonObject, folder: Path) -> Record:
