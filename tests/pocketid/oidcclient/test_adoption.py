@@ -149,7 +149,7 @@ async def test_a_moved_selector_leaves_nothing_behind(here: Scene) -> None:
 
 @pytest.mark.case("PIDX14")
 async def test_a_client_that_cannot_be_deleted_where_it_was_is_not_forgotten(here: Scene) -> None:
-    """The former server is down when the selector moves: nothing is made elsewhere until it is up again."""
+    """The former server is down when the selector moves: the client is at the new one, and the old one is on record until it is gone."""
     await here.client.patch(INSTANCE.resource, Key(NAMESPACE, "pocketid"), {"metadata": {"labels": {"at": "old"}}})
     await here.make(instanceSelector={"matchLabels": {"at": "old"}})
     await here.settle()
@@ -163,9 +163,63 @@ async def test_a_client_that_cannot_be_deleted_where_it_was_is_not_forgotten(her
         await here.once()
         assert (await here.ready())[0] == "False/APIClientError"
         assert (await here.status())["clientID"] == here.server().id
+        (made,) = other.store.clients.values()
+        assert other.authenticates(made.id, (await here.credentials())["client_secret"])
         await here.settle()
         assert here.fake.store.clients == {}
         assert len(other.store.clients) == 1
+
+
+@pytest.mark.case("PIDX14")
+async def test_a_client_that_cannot_be_made_where_it_moves_to_stays_where_it_was(here: Scene) -> None:
+    """A reference leads nowhere there: what works goes on working, and the Secret with it."""
+    await here.client.patch(INSTANCE.resource, Key(NAMESPACE, "pocketid"), {"metadata": {"labels": {"at": "old"}}})
+    here.server_group("staff")
+    await here.make(instanceSelector={"matchLabels": {"at": "old"}}, allowedUserGroups=[{"groupName": "staff"}])
+    await here.settle()
+    other = Fake(api_key=here.fake.api_key)
+    async with serving(other) as url:
+        await here.instance("new", url)
+        await here.client.patch(INSTANCE.resource, Key(NAMESPACE, "new"), {"metadata": {"labels": {"at": "new"}}})
+        await here.attach(Key(NAMESPACE, "new"))
+        await here.edit(instanceSelector={"matchLabels": {"at": "new"}})
+        await here.settle()
+        assert (await here.ready())[0] == "False/UserGroupNotFound"
+        assert other.store.clients == {}
+        await here.proven()
+
+
+async def test_two_instances_of_one_server_share_the_client_that_moves(here: Scene) -> None:
+    """It is one client: it is neither made anew nor deleted."""
+    await here.client.patch(INSTANCE.resource, Key(NAMESPACE, "pocketid"), {"metadata": {"labels": {"at": "old"}}})
+    await here.make(instanceSelector={"matchLabels": {"at": "old"}}, clientID="wiki-app")
+    await here.settle()
+    secret = await here.proven()
+    await here.instance("new")
+    await here.client.patch(INSTANCE.resource, Key(NAMESPACE, "new"), {"metadata": {"labels": {"at": "new"}}})
+    await here.attach(Key(NAMESPACE, "new"))
+    here.fake.journal.clear()
+    await here.edit(instanceSelector={"matchLabels": {"at": "new"}})
+    await here.settle()
+    assert here.writes() == []
+    assert await here.proven() == secret
+    assert (await here.status())["instance"]["name"] == "new"
+
+
+async def test_an_instance_that_points_to_another_server_now_is_told(here: Scene) -> None:
+    """Nobody deleted the client: the event says where it stays."""
+    await here.make()
+    await here.settle()
+    other = Fake(api_key=here.fake.api_key)
+    async with serving(other) as url:
+        await here.client.patch(INSTANCE.resource, Key(NAMESPACE, "pocketid"), {"spec": {"external": {"url": url}}})
+        await here.attach()
+        await here.settle()
+        (made,) = other.store.clients.values()
+        assert other.authenticates(made.id, (await here.credentials())["client_secret"])
+    (told,) = [event for event in here.told if event.reason in ("InstanceMoved", "ClientLost")]
+    assert (told.type, told.reason) == ("Warning", "InstanceMoved")
+    assert here.url in told.message
 
 
 @pytest.mark.case("PIDF3")

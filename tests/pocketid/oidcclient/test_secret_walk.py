@@ -45,6 +45,50 @@ async def rejected(here: Scene, value: str) -> bool:
     return await here.login(here.server().id, value) == 401
 
 
+@pytest.mark.parametrize("edit", [lambda value: value[:20], lambda value: f"{value[:-1]}~", lambda value: value + "x"])
+async def test_a_stored_value_that_was_cut_or_changed_is_replaced(here: Scene, edit: Any) -> None:
+    """It begins as the server says; the mark beside it tells that it is not what was stored."""
+    before = await ready_client(here, clientSecretOverlap="1h")
+    await here.secret(SECRET, client_secret=edit(before))
+    await here.settle()
+    assert await here.proven() not in (before, edit(before))
+    assert await here.login(here.server().id, before) == 200
+    here.fake.journal.clear()
+    await here.settle()
+    assert here.writes() == []
+
+
+async def test_another_secret_of_the_client_that_a_person_stores_is_kept(here: Scene) -> None:
+    """It was made at the server by hand, and is what they want."""
+    await ready_client(here)
+    made = "made-by-hand-at-the-server-012345"
+    here.fake.place_legacy_secret(here.server().id, made)
+    here.server().secrets[-1].prefix = made[:4]
+    await here.secret(SECRET, client_secret=made)
+    await here.settle()
+    assert await here.proven() == made
+
+
+async def test_a_secret_whose_owner_was_taken_away_is_ours_again(here: Scene) -> None:
+    """A restore or an edit: it is the Secret that the status records, it names our client, and nobody owns it."""
+    before = await ready_client(here)
+    await here.client.patch(SECRETS, Key(NAMESPACE, SECRET), {"metadata": {"ownerReferences": None}})
+    await here.settle()
+    assert await here.proven() == before
+    found = await here.client.get(SECRETS, Key(NAMESPACE, SECRET))
+    assert [item["name"] for item in found["metadata"]["ownerReferences"]] == [KEY.name]
+
+
+async def test_nobody_is_told_to_delete_the_key_of_an_instance(here: Scene) -> None:
+    await here.make(secret={"name": "pocketid-key"})
+    await here.settle()
+    ready, message = await here.ready()
+    assert ready == "False/ForeignSecret"
+    assert message.startswith("spec.secret.name: ")
+    assert "holds keys of PocketIDInstance pocketid" in message
+    assert "elete" not in message
+
+
 @pytest.mark.case("PIDS9", "PIDR1", "B68")
 async def test_a_rotation_without_overlap_leaves_exactly_one_secret(here: Scene) -> None:
     old = await ready_client(here, clientSecretRotation=ROTATION)

@@ -28,7 +28,7 @@ _NEAR: Final = (".svc", ".svc.cluster.local", "localhost")
 _KEPT: Final = "stands in the resource for all who may read it; a Secret (valueFrom) keeps it"
 
 
-def addresses(instance: PocketIDInstance, _review: Review) -> Iterator[Finding]:
+def addresses(instance: PocketIDInstance, review: Review) -> Iterator[Finding]:
     """Addresses have a host and nothing that a request must not carry."""
     spec = instance.spec
     given = {"spec.appUrl": spec.app_url, "spec.internalAppUrl": spec.internal_app_url}
@@ -38,6 +38,8 @@ def addresses(instance: PocketIDInstance, _review: Review) -> Iterator[Finding]:
             yield from _address(path, url)
     if spec.external is not None and _is_open(spec.external.url):
         yield "spec.external.url: over http the API key crosses the network in clear; use https"
+    if spec.external is not None and review.old is not None and {*meets(review.old)} - {*meets(review.object)}:
+        yield "spec.external.url: on another server everything is made anew, and what is at the old one stays there with secrets that work; the address of the same server may change"
     if spec.external is None and spec.app_url is None:
         yield "spec.appUrl: without it tokens are issued in the name of an address inside the cluster, which browsers do not know"
     if spec.app_url is not None and urlsplit(spec.app_url).path.strip("/"):

@@ -90,10 +90,7 @@ async def _create(world: World, seen: Seen, remote: PocketID, plan: CreateClient
     lists = lists_of(world, remote.url)
     lost = isinstance(seen.look, Absent) and seen.look.lost
     if lost:
-        metrics.EXTERNAL_DELETIONS.labels(KIND.kind).inc()
-        seen = seen.tells(
-            Event("Warning", "ClientLost", f"client {seen.client.status.client_id} was deleted in Pocket-ID")
-        )
+        seen = _lost(seen, remote)
     try:
         made = await remote.create_oidc_client(plan.body)
     except AlreadyExists:
@@ -112,6 +109,16 @@ async def _create(world: World, seen: Seen, remote: PocketID, plan: CreateClient
     seen = await look_aside(world, seen, remote)
     seen = seen.tells(Event("Normal", "ClientCreated", f"created client {made.client.name!r} (id {made.client.id})"))
     return _with_first_secret(with_secrets(seen, made.client, lists.clock(remote, seen.now)), made.secret)
+
+
+def _lost(seen: Seen, remote: PocketID) -> Seen:
+    """The recorded client is not there: somebody deleted it, or the instance was pointed at another server."""
+    id, bound = seen.client.status.client_id, seen.client.status.instance
+    if bound is not None and bound.url not in ("", remote.url):
+        told = f"client {id} is not at {remote.url}, where the instance points now; at {bound.url} it stays with its secrets"
+        return seen.tells(Event("Warning", "InstanceMoved", told))
+    metrics.EXTERNAL_DELETIONS.labels(KIND.kind).inc()
+    return seen.tells(Event("Warning", "ClientLost", f"client {id} was deleted in Pocket-ID"))
 
 
 def _with_first_secret(seen: Seen, made: MadeSecret | None) -> Seen:

@@ -13,13 +13,13 @@ from typing import Final
 from moorage.core.outcome import Done, Failed, Outcome, Stalled, Waiting
 from moorage.runtime.room import Released
 
-from .decide_client import CLIENT_RULES, metadata_is_refreshed, read_back
+from .decide_client import CLIENT_RULES, former_instance_is_left, metadata_is_refreshed, read_back
 from .decide_config import CONFIG_RULES, GROUP_RULES
 from .decide_deletion import DELETION_RULES
 from .decide_features import ACCESS_RULES, SCIM_RULES
 from .decide_logos import LOGO_RULES
 from .decide_secret import SECRET_RULES
-from .plans import NEEDS_LOOK, Look, Part, Plan
+from .plans import NEEDS_LOOK, LeaveInstance, Look, Part, Plan
 from .rotation import Deferred, NotDue
 from .rule import Answer, Rule, first_answer, worked
 from .secret_steps import next_retirement
@@ -51,7 +51,11 @@ def decide(seen: Seen) -> Plan | Outcome | Released:
         return plan
     if Part.LOOK not in seen.failures and (look := read_back(seen)) is not None:
         return look
-    return _next_plan(PARTS[:begun], seen) or _summed([first_answer(rules, seen) for rules in PARTS], seen)
+    if (plan := _next_plan(PARTS[:begun], seen)) is not None:
+        return plan
+    answers = [first_answer(rules, seen) for rules in PARTS]
+    left = None if any(answers) else former_instance_is_left(seen)
+    return left if isinstance(left, LeaveInstance) else _summed(answers, seen)
 
 
 def _begun(seen: Seen) -> int:

@@ -59,14 +59,6 @@ def groups_hold_it(seen: Seen) -> Answer:
     return HoldForGroups(wanted)
 
 
-def former_instance_is_left(seen: Seen) -> Answer:
-    """The selector moved: what we made there goes first, so that nothing is left that nobody owns."""
-    id = seen.client.status.client_id
-    if seen.left is None or not id or seen.client.spec.deletion_policy == "Retain":
-        return None
-    return None if LeaveInstance(id) in seen.done else LeaveInstance(id)
-
-
 def look_worked(seen: Seen) -> Answer:
     """A failed look is not a fact."""
     match seen.look:
@@ -125,8 +117,13 @@ def metadata_is_refreshed(seen: Seen) -> Answer:
 
 CLIENT_RULES: Final[tuple[Rule, ...]] = (
     instance_is_selected, nobody_else_claims_it, instance_is_ready, api_client_is_there, groups_hold_it, worked(Part.IDENTITY),
-    former_instance_is_left, look_worked, name_is_unambiguous, client_exists,
+    look_worked, name_is_unambiguous, client_exists,
 )  # fmt: skip
+
+
+def former_instance_is_left(seen: Seen) -> Answer:
+    """The selector moved: what we made there goes last, so that there is no moment without a client and a stored secret that works."""
+    return LeaveInstance(seen.client.status.client_id or "") if seen.left_behind else None
 
 
 def read_back(seen: Seen) -> Answer:

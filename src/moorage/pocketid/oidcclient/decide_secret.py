@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from moorage.core.outcome import Failed, Waiting
+from moorage.core.secret import SecretText
 from moorage.pocketid.rest_types import Client
 
 from . import render
@@ -63,7 +64,7 @@ def secrets_are_right(seen: Seen) -> Answer:
             return ChangeSecrets(found, Part.DECLARED if isinstance(found, Push) else Part.SECRET)
         case Store(value, trigger):
             history = seen.history.after(trigger, seen.now)
-            return _written(seen, client, secrets.after(stored=value), history)
+            return _written(seen, client, secrets.after(stored=value, altered=False), history)
         case Impossible(message):
             return Waiting(Part.SECRET.reason, message, after=seen.settings.resync)
     return None
@@ -93,7 +94,14 @@ def facts_of(seen: Seen, client: Client, secrets: Secrets | None, history: rende
     """What the Secret is made from."""
     value = secrets.presented if secrets is not None else None
     issuer = seen.instance.issuer if seen.instance else ""
-    return render.Facts(client.id, issuer, value, history, seen.audiences)
+    return render.Facts(client.id, issuer, value, history, seen.audiences, _mark(secrets, value, history))
+
+
+def _mark(secrets: Secrets | None, value: SecretText | None, history: render.History) -> str:
+    """The mark of a value that is ours to replace; it stays while it cannot be told which secret the value is."""
+    if secrets is None or not value or secrets.mode is not Mode.OWN:
+        return ""
+    return render.mark_of(secrets.current.id, value) if secrets.current is not None else history.mark
 
 
 def former_secret_is_gone(seen: Seen) -> Answer:

@@ -24,7 +24,7 @@ from . import metrics
 from .observe_keys import identities_of
 from .observe_references import apis_of, groups_of, listing_groups
 from .observe_server import look, look_aside
-from .render import owned
+from .render import foreign, owned
 from .rivals import BY_CLAIM, claims, rival_of
 from .secret_facts import with_secrets
 from .secrets import declared_fault, source_version
@@ -130,11 +130,8 @@ def _kept(world: World, client: PocketIDOIDCClient) -> Kept:
     if former is not None and not owned(former, client):
         former = None
     if live is not None and not owned(live, client):
-        text = (
-            f"Secret {client.secret_name} exists and does not belong to this client; it is left alone."
-            " Delete it, or set spec.secret.name to another name"
-        )
-        return Kept(None, former, text)
+        why = keeper_of(world, live)
+        return Kept(None, former, f"spec.secret.name: {why}" if why else foreign(client))
     return Kept(live, former)
 
 

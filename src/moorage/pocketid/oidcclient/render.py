@@ -16,7 +16,8 @@ from typing import Final
 
 from moorage.calling import wire
 from moorage.core.cron import EPOCH
-from moorage.core.meta import JsonObject, Key, Ref, controlled_by, owner_reference
+from moorage.core.digest import concealed_digest
+from moorage.core.meta import JsonObject, Key, Ref, controlled_by, owner_reference, owners_of
 from moorage.core.secret import SecretText
 from moorage.pocketid.references import GROUP, MANAGED_BY, OPERATOR
 
@@ -31,7 +32,9 @@ VALUE_KEY: Final = f"{GROUP}/client-secret-key"
 """Name of the key that holds the client secret: a rename finds the value under it."""
 LABELS: Final = f"{GROUP}/additional-labels"
 """Names of the declared labels: those that are declared no more are taken away."""
-_OURS: Final = frozenset({ROTATED_AT, SCHEDULED_AT, VALUE_KEY, LABELS})
+MARK: Final = f"{GROUP}/client-secret-mark"
+"""Which secret of the server the value is, and a digest of it: a value that was cut or changed later may begin like the one that was stored."""
+_OURS: Final = frozenset({ROTATED_AT, SCHEDULED_AT, VALUE_KEY, LABELS, MARK})
 _LONGEST_KEY: Final = 253
 _ENDPOINTS: Final = {
     "issuer_url": "",
@@ -46,10 +49,11 @@ _ENDPOINTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """When the secret was last made, and last made on schedule: the texts of the annotations, which may be unreadable."""
+    """When the secret was last made, and last made on schedule, and its mark: the texts of the annotations, which may be unreadable."""
 
     rotated_at: str | None = None
     scheduled_at: str | None = None
+    mark: str = ""
 
     def after(self, trigger: Trigger, now: datetime) -> History:
         """A declared value is no rotation: the anchor stays where it was."""
@@ -68,13 +72,14 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the pass found out. `value`: what is presented. `audiences`: the audience of each PocketIDAPI that could be read."""
+    """What the pass found out. `value`: what is presented. `audiences`: the audience of each PocketIDAPI that could be read. `mark`: of the value."""
 
     client_id: str
     issuer: str
     value: SecretText | None
     history: History = History()
     audiences: Mapping[Key, str] = field(default_factory=dict)
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +108,25 @@ def stored(client: PocketIDOIDCClient, live: JsonObject | None, former: JsonObje
 
 def owned(secret: JsonObject, client: PocketIDOIDCClient) -> bool:
     """Whether the client is its controller; the label alone proves nothing."""
-    return controlled_by(secret, client.metadata.uid)
+    return controlled_by(secret, client.metadata.uid) or _has_lost_owner(secret, client)
+
+
+def _has_lost_owner(secret: JsonObject, client: PocketIDOIDCClient) -> bool:
+    """Whether it is the Secret that we wrote last, whose owner a restore or an edit took away: nobody owns it, and it names our client."""
+    recorded, id = client.status.credentials, client.status.client_id
+    if owners_of(secret) or not _is_labelled(secret) or recorded is None or id is None:
+        return False
+    known = _decoded((secret.get("data") or {}).get(client.spec.credentials.key_names.client_id))
+    return recorded.secret_name == secret["metadata"]["name"] and known == SecretText(id)
+
+
+def _is_labelled(secret: JsonObject) -> bool:
+    return bool((secret["metadata"].get("labels") or {}).get(MANAGED_BY) == OPERATOR)
 
 
 def removable(secret: JsonObject, client: PocketIDOIDCClient) -> bool:
     """Whether a Secret that is switched off, or left behind by a rename, may be deleted: label and owner are ours."""
-    return (secret["metadata"].get("labels") or {}).get(MANAGED_BY) == OPERATOR and owned(secret, client)
+    return _is_labelled(secret) and owned(secret, client)
 
 
 def _value(secret: JsonObject, client: PocketIDOIDCClient) -> SecretText | None:
@@ -128,7 +146,12 @@ def _value_key(secret: JsonObject, client: PocketIDOIDCClient) -> str:
 
 def _history(secret: JsonObject) -> History:
     found = _annotations(secret)
-    return History(found.get(ROTATED_AT), found.get(SCHEDULED_AT))
+    return History(found.get(ROTATED_AT), found.get(SCHEDULED_AT), found.get(MARK, ""))
+
+
+def mark_of(id: str, value: SecretText) -> str:
+    """The mark of a value that the server made, as long and as random as a key: a digest tells nothing of it."""
+    return f"{id} {concealed_digest(value.reveal(), id.encode())}"
 
 
 def _annotations(secret: JsonObject) -> Mapping[str, str]:
@@ -152,7 +175,7 @@ def _decoded(text: str | None) -> SecretText | None:
 def render(client: PocketIDOIDCClient, facts: Facts, live: JsonObject | None) -> JsonObject | Refused:
     """The Secret that takes the place of `live`, or is created."""
     if live is not None and not owned(live, client):
-        return _foreign(client)
+        return Refused("ForeignSecret", foreign(client))
     data = _contents(client, facts, live)
     if isinstance(data, Refused):
         return data
@@ -186,11 +209,11 @@ def recorded(client: PocketIDOIDCClient, facts: Facts) -> Credentials:
     )
 
 
-def _foreign(client: PocketIDOIDCClient) -> Refused:
-    return Refused(
-        "ForeignSecret",
-        f'Secret "{client.secret_name}" exists and does not belong to this client; it is left alone.'
-        " Delete it, or set spec.secret.name to another name",
+def foreign(client: PocketIDOIDCClient) -> str:
+    """That the wanted name is somebody else's, and the remedy."""
+    return (
+        f"Secret {client.secret_name} exists and does not belong to this client; it is left alone."
+        " Set spec.secret.name to another name; if nobody needs that Secret, delete it"
     )
 
 
@@ -226,6 +249,7 @@ def _wanted_annotations(client: PocketIDOIDCClient, facts: Facts) -> dict[str, s
         SCHEDULED_AT: facts.history.scheduled_at,
         VALUE_KEY: wanted.key_names.client_secret if facts.value else None,
         LABELS: ",".join(sorted(wanted.additional_labels or {})),
+        MARK: facts.mark,
     }
     declared = {name: text for name, text in (wanted.additional_annotations or {}).items() if name not in _OURS}
     return {**declared, **{name: text for name, text in own.items() if text}}

@@ -38,7 +38,7 @@ REASONS: Final = {
 """Every reason by condition type, for the reference."""
 
 EVENTS: Final = (
-    "ClientCreated", "ClientAdopted", "ClientUpdated", "ClientOpened", "ClientLost", "ClientMoved", "ClientDeleted", "ClientRetained", "ClientOrphaned",
+    "ClientCreated", "ClientAdopted", "ClientUpdated", "ClientOpened", "ClientLost", "ClientMoved", "InstanceMoved", "ClientDeleted", "ClientRetained", "ClientOrphaned",
     "GroupsUpdated", "SecretCreated", "SecretRotated", "SecretPushed", "SecretRetired", "SecretDeleted", "RotationDeferred", "RequestIgnored",
     "MetadataRefreshed", "LogoRefused", "LogoDeleted", "ScimProviderCreated", "ScimProviderUpdated", "ScimProviderDeleted", "AccessGranted",
     "AccessRevoked", "Conflict", *(reason for reason in REASONS[READY] if reason.endswith("Error")), "UserGroupNotFound", "UnsupportedVersion",

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from moorage.core.secret import SecretText
 from moorage.pocketid.rest_types import Client
 
-from .render import stored
+from .render import mark_of, stored
 from .rotation import NEVER, anchor_of, due, spacing_of, span_of
 from .secret_steps import Mode, Secrets, mode_of, stores
-from .secrets import present
+from .secrets import present, resolve
 from .seen import Seen
 from .types import REGENERATE
 from .wanted import own_id
@@ -29,6 +30,7 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
     value = found.value
     if pending and value is not None and not present(value, client.secrets, server_now):
         value = None  # it was of a client that is gone
+    altered = mode is Mode.OWN and value is not None and _is_altered(value, found.history.mark, client, server_now)
     secrets = Secrets(
         mode=mode,
         held=client.secrets,
@@ -40,6 +42,7 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
         changed=version not in (status.client_secret_source_version, seen.pushed_version),
         asked=seen.annotations.get(REGENERATE) == "true",
         pending=pending,
+        altered=altered,
         rotation=due(
             seen.now,
             anchor_of(found.history.rotated_at, resource.metadata.creation_timestamp or ""),
@@ -49,3 +52,9 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
         ),
     )
     return seen.after(secrets=secrets, history=found.history)
+
+
+def _is_altered(value: SecretText, mark: str, client: Client, server_now: datetime) -> bool:
+    """Whether it looks like the secret that we marked, and is another text; what begins like another secret is a person's own choice."""
+    found = resolve(value, client.secrets, server_now) if mark else None
+    return found is not None and mark.startswith(f"{found.id} ") and mark != mark_of(found.id, value)

@@ -87,6 +87,7 @@ class Secrets(Snapshot):
     from a pass that could not store it; it must be dropped at the end of a pass that stored it. `declared`: the value behind clientSecretRef,
     None when it has a fault. `changed`: its revision is not the recorded one. `asked`: the annotation. `pending`: the client was created by us
     and its first secret is not stored yet: nobody was given any other, so those have no overlap. `discarded`: mints of this pass that collided.
+    `altered`: the stored value begins like the one that we stored, and is another.
     """
 
     derived = ("fresh", "valid", "presented", "current")
@@ -104,6 +105,7 @@ class Secrets(Snapshot):
     pending: bool = False
     rotation: Verdict = field(default_factory=lambda: NotDue(None))
     discarded: int = 0
+    altered: bool = False
 
     @cached_property
     def fresh(self) -> Made | None:
@@ -132,7 +134,7 @@ class Secrets(Snapshot):
         """The secret on the server that holds the valid value; None when that cannot be told."""
         if self.fresh is not None and self.fresh.value == self.valid:
             return next(item for item in self.held if item.id == self.fresh.id)
-        return resolve(self.valid, self.held, self.server_now) if self.valid else None
+        return resolve(self.valid, self.held, self.server_now) if self.valid and not self.altered else None
 
     def minted(self, made: Made) -> Secrets:
         """After a mint or a push."""
@@ -151,7 +153,7 @@ class Secrets(Snapshot):
 
     def written(self) -> Secrets:
         """After the credentials Secret was written with what is presented."""
-        return self.after(stored=self.presented)
+        return self.after(stored=self.presented, altered=False)
 
 
 Answer: TypeAlias = Step | None
@@ -281,7 +283,8 @@ def _rotation_due(secrets: Secrets) -> bool:
 
 
 def _lost(secrets: Secrets) -> bool:
-    return secrets.stored is not None and not present(secrets.stored, secrets.held, secrets.server_now)
+    stored = secrets.stored
+    return stored is not None and (secrets.altered or not present(stored, secrets.held, secrets.server_now))
 
 
 TRIGGERS: Final[Mapping[Mode, tuple[tuple[Trigger, Callable[[Secrets], bool]], ...]]] = {

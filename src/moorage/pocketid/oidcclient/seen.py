@@ -249,9 +249,16 @@ class Seen(Snapshot):
     def left_behind(self) -> bool:
         """Whether the client that was made at the former instance may still be there and is to go."""
         id = self.client.status.client_id
-        if self.left is None or not id or self.client.spec.deletion_policy == "Retain":
+        if self.left is None or not id or self.client.spec.deletion_policy == "Retain" or self._has_stayed(id):
             return False
         return LeaveInstance(id) not in self.done or Part.IDENTITY in self.failures
+
+    def _has_stayed(self, id: str) -> bool:
+        """Whether the client of both instances is one: they stand for one server. An id that a person chose may be on two."""
+        found, left, here = self.found, self.left, self.instance
+        if found is None or left is None or here is None or found.id != id:
+            return False
+        return self.client.spec.client_id is None or left.url == here.url or left.issuer == here.issuer
 
     @property
     def shown_name(self) -> str:
