@@ -6,7 +6,6 @@ from the hub; the decision is rbac's, which is made anew after a change.
 
 from __future__ import annotations
 
-import copy
 import uuid
 
 from moorage.apiserver.api import Api
@@ -16,6 +15,7 @@ from moorage.apiserver.rbac import Attributes, Authorizer, RoleNotFound, aggrega
 from moorage.apiserver.request import ADMIN_GROUP, Request, Target, User
 from moorage.apiserver.served import ServedType
 from moorage.apiserver.settling import together
+from moorage.core.jsoncopy import copied
 from moorage.core.meta import JsonObject, ResourceType
 
 _GROUP = "rbac.authorization.k8s.io"
@@ -84,7 +84,7 @@ class Access:
         name = manifest["metadata"]["name"]
         if served is None or self._hub.get(served.storage, name) is not None:
             return
-        obj = copy.deepcopy(manifest)
+        obj = copied(manifest)
         obj["metadata"].update(uid=str(uuid.uuid4()), creationTimestamp=api.now())
         await api.commit(served, name, obj, 0)
 

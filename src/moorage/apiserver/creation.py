@@ -7,7 +7,6 @@ controllers create thousands of objects of few shapes. Pure but for its memory, 
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 from moorage.apiserver import builtin, strategy
@@ -16,6 +15,7 @@ from moorage.apiserver.hub import encode
 from moorage.apiserver.registry import Registry, check_gvk
 from moorage.apiserver.request import Request
 from moorage.apiserver.served import ServedType
+from moorage.core.jsoncopy import copied
 from moorage.core.meta import JsonObject
 from moorage.schema.node import Node
 
@@ -95,7 +95,7 @@ def _is_whole(registry: Registry, served: ServedType, request: Request, obj: Jso
         return False
     if not (meta.keys() <= _FREE if served.custom else _is_plain(served.structural.root, obj)):
         return False
-    tried, trial = copy.deepcopy(obj), Request(request.method, request.target, {"fieldValidation": "Strict"}, {})
+    tried, trial = copied(obj), Request(request.method, request.target, {"fieldValidation": "Strict"}, {})
     try:
         tried = strategy.decode_object(registry, served, trial, (tried, []))
     except StatusError:

@@ -7,12 +7,12 @@ Source: RFC 6902, RFC 7396; answers recorded from kube-apiserver 1.36.3.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
 from moorage.apiserver.patcherror import PatchError
 from moorage.apiserver.strategic import strategic_merge
+from moorage.core.jsoncopy import copied
 
 __all__ = ["PatchError", "json_patch", "merge_patch", "strategic_merge"]
 
@@ -38,12 +38,12 @@ def merge_patch(obj: Any, patch: Any) -> Any:
         kind = _GO_KINDS[type(patch)]
         text = f"error decoding patch: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
         raise PatchError(400, "BadRequest", text)
-    return _merged(copy.deepcopy(obj), patch)
+    return _merged(copied(obj), patch)
 
 
 def _merged(target: Any, patch: Any) -> Any:
     if not isinstance(patch, dict):
-        return copy.deepcopy(patch)
+        return copied(patch)
     made = target if isinstance(target, dict) else {}
     for name, value in patch.items():
         if value is None:
@@ -64,7 +64,7 @@ def json_patch(obj: Any, ops: Any) -> Any:
         PatchError: 400, the patch is no list of objects; 422, an operation does not apply.
     """
     _check_form(ops)
-    document = copy.deepcopy(obj)
+    document = copied(obj)
     for op in ops:
         try:
             document = _operate(document, op)
@@ -148,7 +148,7 @@ def _drop(document: Any, segments: list[str]) -> Any:
 
 
 def _add(document: Any, op: dict[str, Any]) -> Any:
-    return _put(document, _pointer(op), copy.deepcopy(op.get("value")))
+    return _put(document, _pointer(op), copied(op.get("value")))
 
 
 def _remove(document: Any, op: dict[str, Any]) -> Any:
@@ -156,7 +156,7 @@ def _remove(document: Any, op: dict[str, Any]) -> Any:
 
 
 def _replace(document: Any, op: dict[str, Any]) -> Any:
-    segments, value = _pointer(op), copy.deepcopy(op.get("value"))
+    segments, value = _pointer(op), copied(op.get("value"))
     parent, name = _parent(document, segments)
     parent[_index(parent, name) if isinstance(parent, list) else name] = value
     return document
@@ -171,7 +171,7 @@ def _move(document: Any, op: dict[str, Any]) -> Any:
 
 
 def _copy(document: Any, op: dict[str, Any]) -> Any:
-    return _put(document, _pointer(op), copy.deepcopy(_look(document, _pointer(op, "from"))))
+    return _put(document, _pointer(op), copied(_look(document, _pointer(op, "from"))))
 
 
 def _test(document: Any, op: dict[str, Any]) -> Any:

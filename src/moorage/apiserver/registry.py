@@ -6,7 +6,9 @@ Enters: data/*.json once, and CRDs as they are established. Leaves: ServedType b
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -14,6 +16,7 @@ from moorage.apiserver.errors import NoSuchPage, bad_request, invalid, no_such_r
 from moorage.apiserver.request import Target
 from moorage.apiserver.served import ServedType
 from moorage.core.meta import JsonObject, Key, ResourceType
+from moorage.schema import Compiler, Structural
 from moorage.schema import invalid as invalid_value
 
 OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -31,50 +34,77 @@ def _load(name: str) -> Any:
     return json.loads((files("moorage.apiserver") / "data" / name).read_bytes())
 
 
+@dataclass(frozen=True)
+class _BuiltIns:
+    """What Kubernetes brings along; nobody changes it.
+
+    Attributes:
+        definitions: component schemas by name.
+        types: the kinds.
+        subresource_kinds: rows of resources.json by group and version, and by `<plural>/<subresource>`.
+        object_meta: the compiled schema of `metadata`.
+    """
+
+    definitions: dict[str, JsonObject]
+    types: tuple[ServedType, ...]
+    subresource_kinds: dict[tuple[str, str], JsonObject]
+    object_meta: Structural
+
+
+@cache
+def _built_ins() -> _BuiltIns:
+    """Read once a process."""
+    definitions: dict[str, JsonObject] = _load("schemas.json")
+    resources: dict[str, list[JsonObject]] = _load("resources.json")
+    compiler = Compiler(definitions)
+    kinds = {(version, row["name"]): row for version, rows in resources.items() for row in rows if "/" in row["name"]}
+    types = tuple(_types(definitions, resources, compiler))
+    return _BuiltIns(definitions, types, kinds, Structural.by(compiler, definitions[OBJECT_META]))
+
+
+def _types(
+    definitions: dict[str, JsonObject], resources: dict[str, list[JsonObject]], compiler: Compiler
+) -> Iterator[ServedType]:
+    by_kind = {
+        (gvk["group"], gvk["version"], gvk["kind"]): schema
+        for schema in definitions.values()
+        for gvk in schema.get("x-kubernetes-group-version-kind", ())
+    }
+    tables = _load("tables.json")
+    for group_version, rows in resources.items():
+        group, _, version = group_version.rpartition("/")
+        for row in [row for row in rows if "/" not in row["name"]]:
+            name = row["name"]
+            subs = frozenset(item["name"].partition("/")[2] for item in rows if item["name"].startswith(f"{name}/"))
+            yield ServedType(
+                ResourceType(group, version, row["kind"], name, row["namespaced"]),
+                by_kind[group, version, row["kind"]],
+                subs,
+                tuple(row["verbs"]),
+                f"{row['kind']}List",
+                row["singularName"],
+                tuple(row.get("shortNames", ())),
+                tuple(row.get("categories", ())),
+                tuple(tables.get(f"{group_version}/{name}", ())),
+                definitions,
+                _SHARED_STORAGE.get((group, name), f"{name}.{group}" if group else name),
+                compiler,
+            )
+
+
 class Registry:
     """All served kinds."""
 
     def __init__(self) -> None:
-        self.definitions: dict[str, JsonObject] = _load("schemas.json")
+        built = _built_ins()
+        self.definitions, self.subresource_kinds = built.definitions, built.subresource_kinds
+        self.object_meta = built.object_meta
         self._types: dict[tuple[str, str, str], ServedType] = {}
         self._by_storage: dict[str, ServedType] = {}
         self.changes = 0
-        self.subresource_kinds: dict[tuple[str, str], JsonObject] = {}
-        for served in self._builtins():
+        for served in built.types:
             self._put(served)
         self._builtin_groups = {group for group, _, _ in self._types}
-        self.object_meta = ServedType(
-            NAMESPACES, self.definitions[OBJECT_META], definitions=self.definitions
-        ).structural
-
-    def _builtins(self) -> Iterable[ServedType]:
-        by_kind = {
-            (gvk["group"], gvk["version"], gvk["kind"]): schema
-            for schema in self.definitions.values()
-            for gvk in schema.get("x-kubernetes-group-version-kind", ())
-        }
-        tables = _load("tables.json")
-        for group_version, rows in _load("resources.json").items():
-            group, _, version = group_version.rpartition("/")
-            for row in rows:
-                name, _, sub = row["name"].partition("/")
-                if sub:
-                    self.subresource_kinds[group_version, row["name"]] = row
-                    continue
-                subs = frozenset(item["name"].partition("/")[2] for item in rows if item["name"].startswith(f"{name}/"))
-                yield ServedType(
-                    ResourceType(group, version, row["kind"], name, row["namespaced"]),
-                    by_kind[group, version, row["kind"]],
-                    subs,
-                    tuple(row["verbs"]),
-                    f"{row['kind']}List",
-                    row["singularName"],
-                    tuple(row.get("shortNames", ())),
-                    tuple(row.get("categories", ())),
-                    tuple(tables.get(f"{group_version}/{name}", ())),
-                    self.definitions,
-                    _SHARED_STORAGE.get((group, name), f"{name}.{group}" if group else name),
-                )
 
     def _put(self, served: ServedType) -> None:
         rt = served.resource

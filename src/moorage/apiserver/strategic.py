@@ -7,7 +7,6 @@ strategic-merge-patch notes; answers recorded from kube-apiserver 1.36.3.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ from typing import Any
 
 from moorage.apiserver.apply.types import ANY, TypeNode
 from moorage.apiserver.patcherror import PatchError
+from moorage.core.jsoncopy import copied
 from moorage.core.meta import JsonObject
 
 _DIRECTIVE, _RETAIN = "$patch", "$retainKeys"
@@ -102,7 +102,7 @@ def _merge_object(child: TypeNode, made: JsonObject, name: str, value: JsonObjec
     if value.get(_DIRECTIVE) == "delete":
         made.pop(name, None)
     elif child.shape not in ("map", "any"):
-        made[name] = copy.deepcopy(value)  # which cannot be decoded
+        made[name] = copied(value)  # which cannot be decoded
     else:
         made[name] = _merge_map(child, before if isinstance(before, dict) else {}, value)
 
@@ -110,10 +110,10 @@ def _merge_object(child: TypeNode, made: JsonObject, name: str, value: JsonObjec
 def _merge_list(node: TypeNode, old: Any, patch: list[Any], order: Any, doomed: Any) -> list[Any]:
     before = old if isinstance(old, list) else []
     if "merge" not in _strategies(node):
-        return copy.deepcopy(patch)
+        return copied(patch)
     shape = _List(node.item, str(node.schema.get("x-kubernetes-patch-merge-key") or ""))
     if any(isinstance(item, dict) and item.get(_DIRECTIVE) == "replace" for item in patch):
-        return [copy.deepcopy(item) for item in patch if _DIRECTIVE not in item]
+        return [copied(item) for item in patch if _DIRECTIVE not in item]
     merged = _merge_items(shape, before, patch)
     if doomed:
         merged = [item for item in merged if item not in doomed]

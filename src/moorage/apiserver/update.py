@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 from moorage.apiserver import metadata, present, strategy
 from moorage.apiserver.api import Api
 from moorage.apiserver.codec import decode, negotiate
@@ -13,6 +11,7 @@ from moorage.apiserver.registry import key_of_target
 from moorage.apiserver.request import Request, Response
 from moorage.apiserver.served import ServedType
 from moorage.apiserver.write import Edit, write_object
+from moorage.core.jsoncopy import copied
 from moorage.core.meta import JsonObject, ResourceType
 from moorage.schema import invalid as invalid_value
 
@@ -39,7 +38,7 @@ async def update(api: Api, request: Request, served: ServedType) -> Response:
         await _require_version(api, served, obj, str(key))
 
     def wanted(_: JsonObject | None) -> JsonObject:
-        return copy.deepcopy(obj)
+        return copied(obj)
 
     may_create = not sub and (served.resource.group, served.resource.plural) in _CREATE_ON_UPDATE
     retry = not obj["metadata"].get("resourceVersion")

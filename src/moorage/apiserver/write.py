@@ -5,7 +5,6 @@ Enters: an Edit. Leaves: the entry as stored (or as it would be, for a dry run).
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from moorage.apiserver.hub import Entry, Stale, encode
 from moorage.apiserver.registry import NAMESPACES
 from moorage.apiserver.request import Request
 from moorage.apiserver.served import ServedType
+from moorage.core.jsoncopy import copied
 from moorage.core.meta import JsonObject, Key, ResourceType
 
 _ATTEMPTS = 10
@@ -164,7 +164,7 @@ async def _update(api: Api, edit: Edit, before: Entry) -> Written:
 def _changed(api: Api, edit: Edit, before: Entry) -> tuple[JsonObject, JsonObject]:
     """The object as it is, and as the edit wants it, before anybody else has a say."""
     old = api.read(edit.served, before)
-    obj = edit.transform(copy.deepcopy(old))
+    obj = edit.transform(copied(old))
     _check_preconditions(edit, obj, old)
     metadata.prepare_update(obj, old)
     strategy.default(edit.served, obj)

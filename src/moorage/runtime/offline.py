@@ -6,7 +6,6 @@ and asks nobody; the time is a value. Contract: spec/cli.md, `moorage lint`; dec
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from moorage.core import names
+from moorage.core.jsoncopy import copied
 from moorage.core.meta import JsonObject, Key
 from moorage.schema import Admission, FieldError, Review
 
@@ -175,7 +175,7 @@ def _admit(admission: Admission, obj: JsonObject, world: _World, now: datetime, 
 
 def _complete(admission: Admission, obj: JsonObject, old: JsonObject | None) -> JsonObject:
     """Defaults of the CRD, then of the webhook, then of the CRD again, as the API server runs them."""
-    whole = copy.deepcopy(obj)
+    whole = copied(obj)
     admission.kind.structural.prune(whole)
     admission.kind.structural.default(whole)
     whole = admission.complete(whole, old)

@@ -19,6 +19,7 @@ from .fielderror import (
 )
 from .kind import Kind
 from .model import Model, ObjectMeta, OwnerReference, Resource, StoredCondition, conditions_field, field
+from .node import Compiler
 from .review import Admission, Review, Verdict, verdict
 from .rule import Column, Rule
 from .structural import Structural, check
@@ -28,6 +29,7 @@ __all__ = [
     "NO_VALUE",
     "Admission",
     "Column",
+    "Compiler",
     "ErrorType",
     "FieldError",
     "Kind",

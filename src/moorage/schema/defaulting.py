@@ -6,8 +6,9 @@ Source: apiextensions defaulting; nulls of fields that are not nullable go, with
 
 from __future__ import annotations
 
-import copy
 from typing import Any
+
+from moorage.core.jsoncopy import copied
 
 from .node import MISSING, Node
 from .prune import META
@@ -22,7 +23,7 @@ def apply_defaults(node: Node, value: Any, *, resource: bool = False) -> None:
     elif type(value) is list and node.items is not None:
         for at, item in enumerate(value):
             if item is None and not node.items.nullable and node.items.default is not MISSING:
-                value[at] = item = copy.deepcopy(node.items.default)
+                value[at] = item = copied(node.items.default)
             if type(item) in (dict, list):
                 apply_defaults(node.items, item)
 
@@ -34,7 +35,7 @@ def _default_object(node: Node, value: dict[str, Any]) -> None:
             del value[key]
     for key, default in _defaults_of(node):
         if key not in value:
-            value[key] = copy.deepcopy(default)
+            value[key] = copied(default)
     for key, item in value.items():
         if type(item) in (dict, list) and (child := node.child(key)) is not None:
             apply_defaults(child, item)

@@ -6,6 +6,7 @@ themselves) of Nodes. It checks nothing: `crdcheck.py` judges schemas, this file
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -90,9 +91,10 @@ class Node:
 
 
 class Compiler:
-    """Compiles schemas; one per set of definitions, so that shared types are compiled once."""
+    """Compiles schemas; one per set of definitions, so that shared types are compiled once. Threads may share it."""
 
     def __init__(self, definitions: Mapping[str, JsonObject]) -> None:
+        self._one = threading.Lock()  # a type that is half made is nobody else's
         self._definitions = definitions
         self._named: dict[str, Node] = {}
         self._open: set[str] = set()
@@ -104,14 +106,10 @@ class Compiler:
         Raises:
             KeyError: a `$ref` names no definition.
         """
-        return self._fill(Node(), schema)
+        with self._one:
+            return self._fill(Node(), schema)
 
-    def named(self, name: str) -> Node:
-        """The node of a definition.
-
-        Raises:
-            KeyError: there is no such definition.
-        """
+    def _named_node(self, name: str) -> Node:
         if name not in self._named:
             schema = self._definitions[name]
             self._named[name] = Node()
@@ -135,9 +133,9 @@ class Compiler:
     def _child(self, schema: JsonObject) -> Node:
         reference = _reference(schema)
         if reference is None:
-            return self.compile(schema)
+            return self._fill(Node(), schema)
         name = reference.rsplit("/", 1)[-1]
-        target = self.named(name)
+        target = self._named_node(name)
         if set(schema) <= {"$ref", "allOf", "description"}:
             return target
         overlay = Node()

@@ -36,7 +36,12 @@ class Structural:
         Raises:
             KeyError: a `$ref` names no definition.
         """
-        return cls(Compiler(definitions).compile(schema))
+        return cls.by(Compiler(definitions), schema)
+
+    @classmethod
+    def by(cls, compiler: Compiler, schema: JsonObject) -> Structural:
+        """Compile one schema of several that share definitions. Raises KeyError, as `compile`."""
+        return cls(compiler.compile(schema))
 
     def prune(self, obj: JsonObject) -> list[str]:
         """Drop fields that the schema does not know, in place; their paths, such as `spec.foo`."""

@@ -6,7 +6,6 @@ Must not default or validate: that is done with what leaves here. Source: API co
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -29,6 +28,7 @@ from moorage.apiserver.apply.ownership import (
 from moorage.apiserver.apply.track import decoded, plain, settled
 from moorage.apiserver.apply.types import TypeMap
 from moorage.apiserver.apply.values import BadValue, fields_of, merge, remove, with_named
+from moorage.core.jsoncopy import copied
 from moorage.core.meta import JsonObject
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -106,7 +106,7 @@ def apply_object(
     if not changed:
         merged = stored
         managers = _undated(managers, write.manager, before)
-    made = copy.deepcopy(merged)
+    made = copied(merged)
     if live is not None:
         _note_last_applied(made, applied, write)
     made["metadata"]["managedFields"] = encode(managers)

@@ -6,7 +6,6 @@ Source: API concepts, "Field management"; entries of operation Update.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from moorage.apiserver.apply.fieldset import FieldSet
 from moorage.apiserver.apply.ownership import cleaned, hand_over, ignored_fields, known
 from moorage.apiserver.apply.types import TypeMap
 from moorage.apiserver.apply.values import same
+from moorage.core.jsoncopy import copied
 from moorage.core.meta import JsonObject
 
 _NOBODY = Manager("", UPDATE)
@@ -83,9 +83,9 @@ def plain(obj: Mapping[str, Any]) -> JsonObject:
 
 
 def _with(obj: JsonObject, entries: list[JsonObject]) -> JsonObject:
-    made = plain(copy.deepcopy(obj))
+    made = plain(copied(obj))
     if entries:
-        made["metadata"]["managedFields"] = copy.deepcopy(entries)
+        made["metadata"]["managedFields"] = copied(entries)
     return made
 
 

@@ -6,7 +6,6 @@ look anything up. Source: seed 000, Immutability and Validation Summary; spec/ke
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any, Final, get_args
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pydantic
 
+from moorage.core.jsoncopy import copied
 from moorage.core.meta import JsonObject, ResourceType
 from moorage.schema.fielderror import FieldError, forbidden, internal, invalid, required
 from moorage.schema.review import Admission, Review, Verdict, verdict
@@ -32,7 +32,7 @@ def default(obj: JsonObject) -> JsonObject:
 
     It takes objects that no schema has seen yet and leaves alone what it cannot read.
     """
-    done = copy.deepcopy(obj)
+    done = copied(obj)
     spec = done.get("spec")
     if not isinstance(spec, dict):
         return done
@@ -59,7 +59,7 @@ def revise(obj: JsonObject, old: JsonObject) -> JsonObject:
         or (new.get("issuer") == issuer and not new.get("endpoints"))
     ):
         return obj
-    done = copy.deepcopy(obj)
+    done = copied(obj)
     del done["spec"]["oidc"]["providerMetadataURL"]
     return done
 

@@ -7,7 +7,6 @@ Source: spec/keystone.md 1.1.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -15,6 +14,7 @@ from itertools import islice
 from typing import Final
 
 from moorage.core import cron
+from moorage.core.jsoncopy import copied
 from moorage.core.meta import JsonObject
 from moorage.core.quantity import parse_quantity
 from moorage.core.urls import url_fault, without_user
@@ -36,7 +36,7 @@ TOKEN_LIFE: Final = 3600
 
 def default(obj: JsonObject) -> JsonObject:
     """The object with the defaults of the webhook: replicas, port, credentials mode, TLS mode, trust flush."""
-    whole = copy.deepcopy(obj)
+    whole = copied(obj)
     spec = whole.get("spec")
     if not isinstance(spec, dict):
         return whole

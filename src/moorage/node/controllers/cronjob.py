@@ -5,10 +5,10 @@ Enters: a CronJob and its Jobs. Leaves: Jobs and status. The rules are in `cron_
 
 from __future__ import annotations
 
-import copy
 from datetime import datetime
 
 from moorage.core.errors import InputError
+from moorage.core.jsoncopy import copied
 from moorage.core.meta import JsonObject, is_terminating, owner_reference, ref_of
 from moorage.kube.errors import AlreadyExists
 from moorage.kube.resources import CRON_JOBS, JOBS
@@ -66,5 +66,5 @@ def _job(cron: JsonObject, due: datetime) -> JsonObject:
             "annotations": notes,
             "ownerReferences": [owner_reference(ref_of(cron))],
         },
-        "spec": copy.deepcopy(template["spec"]),
+        "spec": copied(template["spec"]),
     }

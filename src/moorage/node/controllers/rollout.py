@@ -6,11 +6,11 @@ Source: Kubernetes documentation, "Deployments": rolling update, Recreate, maxSu
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from moorage.core.jsoncopy import copied
 from moorage.core.meta import JsonObject, is_terminating, owner_reference, ref_of
 from moorage.node.controllers.templates import HASH_LABEL, is_active, template_hash
 
@@ -95,11 +95,11 @@ def _share(value: int | str, total: int, rounded: object) -> int:
 
 def new_replica_set(deployment: JsonObject, sets: Sets) -> JsonObject:
     """The ReplicaSet to make for the present template."""
-    template = copy.deepcopy(deployment["spec"]["template"])
+    template = copied(deployment["spec"]["template"])
     mark = template_hash(template, int((deployment.get("status") or {}).get("collisionCount") or 0))
     labels = {**(template["metadata"].get("labels") or {}), HASH_LABEL: mark}
     template["metadata"]["labels"] = labels
-    selector = copy.deepcopy(deployment["spec"]["selector"])
+    selector = copied(deployment["spec"]["selector"])
     selector["matchLabels"] = {**(selector.get("matchLabels") or {}), HASH_LABEL: mark}
     meta = deployment["metadata"]
     empty = {"metadata": {}, "spec": {"replicas": 0}}
