@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -245,18 +247,43 @@ async def machine(
 ) -> AsyncIterator[Machine]:
     """A namespace with the Secrets that people bring and a Keystone in it; `spec` is laid over the smallest one."""
     await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    stub = StubApi()
-    await stub.start()
-    found = Machine(client, stub, namespace)
-    try:
+    async with _at(client, namespace) as found:
         for item in given.BROUGHT:
             await found.put(SECRET, given.secret(item["name"], item["data"]))
         wire = KIND.to_wire(given.keystone(spec))
         wire["metadata"] = {"name": "keystone", "finalizers": list(finalizers)}
         await found.put(KIND.resource, wire)
         yield found
+
+
+@contextlib.asynccontextmanager
+async def _at(client: Client, namespace: str) -> AsyncIterator[Machine]:
+    """What stands in a namespace, with a stub of its own."""
+    stub = StubApi()
+    await stub.start()
+    try:
+        yield Machine(client, stub, namespace)
     finally:
         await stub.stop()
+
+
+def again(
+    folder: Path, made: Callable[[Client], AbstractAsyncContextManager[Machine]]
+) -> Callable[[], AbstractAsyncContextManager[Machine]]:
+    """How to have what `made` makes as often as wanted: it is made once, and each time is a server of its own on a copy of the data."""
+    count, names = itertools.count(), []
+
+    async def furnish(client: Client) -> None:
+        await _furnish(client)
+        async with made(client) as first:
+            names.append(first.namespace)
+
+    @contextlib.asynccontextmanager
+    async def copied() -> AsyncIterator[Machine]:
+        async with furnished(folder / str(next(count)), furnish) as client, _at(client, names[0]) as found:
+            yield found
+
+    return copied
 
 
 async def established(client: Client, kind: Kind[Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.crashpoints import Fence, every_crash_point
 from tests.keystone.service import federated, given
-from tests.keystone.service.machine import Machine, machine, served
+from tests.keystone.service.machine import Machine, again, machine, served
 
 from moorage.core.meta import JsonObject, Key
 from moorage.keystone.backend.types import KIND as BACKEND
@@ -426,53 +426,58 @@ async def state(m: Machine) -> JsonObject:
     return {**found, "files": sorted(await files(m)), "documents": documents}
 
 
+@contextlib.asynccontextmanager
+async def _attaching(client: Client) -> AsyncIterator[Machine]:
+    async with machine(client, "crashing", spec=THREE) as m:
+        await oidc(m)
+        await saml(m)
+        yield m
+
+
+@contextlib.asynccontextmanager
+async def _detaching(client: Client) -> AsyncIterator[Machine]:
+    async with _attaching(client) as m:
+        await m.drive()
+        await detach(m, "acme")
+        await detach(m, "corp")
+        yield m
+
+
+@contextlib.asynccontextmanager
+async def _switching(client: Client) -> AsyncIterator[Machine]:
+    async with machine(client, "crashing", spec=SPEC) as m:
+        await saml(m)
+        await m.drive()
+        await annotate(m, "stage")
+        await m.drive()
+        await annotate(m, "switch")
+        yield m
+
+
 @pytest.mark.case("P5")
 @pytest.mark.timeout(600)
-async def test_every_crash_point_of_attach_heals(client: Client) -> None:
+async def test_every_crash_point_of_attach_heals(tmp_path: Path) -> None:
     """An OIDC and a SAML backend at three replicas, from nothing to Ready."""
-
-    @contextlib.asynccontextmanager
-    async def fresh() -> AsyncIterator[Machine]:
-        async with machine(client, next(_NAMES), spec=THREE) as m:
-            await oidc(m)
-            await saml(m)
-            yield m
-
-    assert await every_crash_point(fresh, Machine.drive, state) >= 20
+    assert await every_crash_point(again(tmp_path, _attaching), Machine.drive, state) >= 20
 
 
 @pytest.mark.case("P5")
 @pytest.mark.timeout(600)
-async def test_every_crash_point_of_detach_heals(client: Client) -> None:
+async def test_every_crash_point_of_detach_heals(tmp_path: Path) -> None:
     """Both leave at three replicas: no workload, no metadata and no copy of a secret stays."""
-
-    @contextlib.asynccontextmanager
-    async def fresh() -> AsyncIterator[Machine]:
-        async with machine(client, next(_NAMES), spec=THREE) as m:
-            await oidc(m)
-            await saml(m)
-            await m.drive()
-            await detach(m, "acme")
-            await detach(m, "corp")
-            yield m
-
-    assert await every_crash_point(fresh, Machine.drive, state) > 5
+    assert await every_crash_point(again(tmp_path, _detaching), Machine.drive, state) > 5
 
 
 @pytest.mark.case("P5")
 @pytest.mark.timeout(600)
-async def test_every_crash_point_of_a_rollover_heals(client: Client) -> None:
+async def test_every_crash_point_of_a_rollover_heals(tmp_path: Path) -> None:
     """Killed anywhere in the second step, the staged pair is the present one in the end, and it is gone from its staging place."""
+    staged = again(tmp_path, _switching)
 
     @contextlib.asynccontextmanager
     async def fresh() -> AsyncIterator[Machine]:
-        async with machine(client, next(_NAMES), spec=SPEC) as m:
-            await saml(m)
-            await m.drive()
-            await annotate(m, "stage")
-            await m.drive()
+        async with staged() as m:
             found = await data(m, "keystone-saml-sp-next")
-            await annotate(m, "switch")
             yield m
             assert await data(m, "keystone-saml-sp") == found
 

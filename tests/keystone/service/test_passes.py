@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.crashpoints import Fence, every_crash_point
 from tests.keystone.service import given
-from tests.keystone.service.machine import Machine, machine, served
+from tests.keystone.service.machine import Machine, again, machine, served
 
 from moorage.core.meta import JsonObject, Key
 from moorage.keystone.backend.types import KIND as BACKEND
@@ -285,37 +285,25 @@ async def test_keys_that_were_mangled_are_never_replaced(m: Machine) -> None:
 
 @pytest.mark.case("P5")
 @pytest.mark.timeout(400)
-async def test_every_crash_point_of_attach_heals(client: Client) -> None:
+async def test_every_crash_point_of_attach_heals(tmp_path: Path) -> None:
     """Killed after any write of making a Keystone with a backend, the next start ends in the same state."""
-
-    def fresh():  # type: ignore[no-untyped-def]
-        return _with_backend(client)
-
-    writes = await every_crash_point(fresh, Machine.drive, Machine.state)
+    writes = await every_crash_point(again(tmp_path, _with_backend), Machine.drive, Machine.state)
     assert writes > 15
 
 
 @pytest.mark.case("P5")
 @pytest.mark.timeout(400)
-async def test_every_crash_point_of_detach_heals(client: Client) -> None:
+async def test_every_crash_point_of_detach_heals(tmp_path: Path) -> None:
     """Killed after any write of a detach, nothing stays mounted and no password stays behind."""
-
-    def fresh():  # type: ignore[no-untyped-def]
-        return _detaching(client)
-
-    writes = await every_crash_point(fresh, Machine.drive, Machine.state)
+    writes = await every_crash_point(again(tmp_path, _detaching), Machine.drive, Machine.state)
     assert writes >= 4
 
 
 @pytest.mark.case("P5")
 @pytest.mark.timeout(400)
-async def test_every_crash_point_of_both_rotations_heals(client: Client) -> None:
+async def test_every_crash_point_of_both_rotations_heals(tmp_path: Path) -> None:
     """Killed after any write of a rotation, no key is lost and the rotation ends exactly once."""
-
-    def fresh():  # type: ignore[no-untyped-def]
-        return _rotating(client)
-
-    writes = await every_crash_point(fresh, Machine.drive, Machine.state)
+    writes = await every_crash_point(again(tmp_path, _rotating), Machine.drive, Machine.state)
     assert writes >= 8
 
 
