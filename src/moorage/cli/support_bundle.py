@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import tarfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,19 +20,13 @@ from moorage.cli.options import (
     Output,
     OutputOption,
 )
+from moorage.cli.redaction import redacted, without_secrets
 from moorage.cli.server import Target, nothing_declared, print_json, states, with_client
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject, ResourceType
 
 if TYPE_CHECKING:
     from moorage.kube.client import Client
-
-_SECRETIVE = re.compile(
-    r"(?i)\b([\w.-]*(?:password|passwd|secret|token|passphrase|credential|authorization|private.?key)[\w.-]*)(\s*[=:]\s*)(\"[^\"]*\"|'[^']*'|\S+(?: \S{20,})?)"
-)
-_URL_USER = re.compile(r"(\w+://[^/\s:@]+:)[^@\s]+@")
-_PEM = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
-_LONG = re.compile(r"\b[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}\b|\bgAAAA[A-Za-z0-9_-]{60,}={0,2}")
 
 
 def command(
@@ -51,13 +44,11 @@ def command(
     if not out.parent.is_dir():
         raise InputError(str(out.parent), "is no folder", "Name a file in one that exists with --out")
     files, remark = with_client(Target(kubeconfig, context, namespace, everywhere), _collect)
-    with tarfile.open(out, "w:gz") as archive:
-        for name, text in sorted(files.items()):
-            data = redact(text).encode()
-            entry = tarfile.TarInfo(f"moorage-support/{name}")
-            entry.size, entry.mtime, entry.mode = len(data), int(time.time()), 0o600
-            archive.addfile(entry, io.BytesIO(data))
-    out.chmod(0o600)
+    try:
+        _write(out, files)
+    except OSError as error:
+        why = (error.strerror or "cannot be written").lower()
+        raise InputError(str(out), why, "Name a file that may be written with --out") from error
     if remark:
         typer.echo(f"warning: {remark}", err=True)
     if output is Output.json:
@@ -66,12 +57,14 @@ def command(
         typer.echo(f"{out}: {len(files)} files")
 
 
-def redact(text: str) -> str:
-    """The text without anything that looks like a secret: named values, URLs with passwords, private keys, tokens."""
-    text = _PEM.sub("<private key>", text)
-    text = _URL_USER.sub(r"\1***@", text)
-    text = _LONG.sub("<token>", text)
-    return _SECRETIVE.sub(r"\1\2***", text)
+def _write(out: Path, files: Mapping[str, str]) -> None:
+    with tarfile.open(out, "w:gz") as archive:
+        for name, text in sorted(files.items()):
+            data = text.encode(errors="replace")
+            entry = tarfile.TarInfo(f"moorage-support/{name}")
+            entry.size, entry.mtime, entry.mode = len(data), int(time.time()), 0o600
+            archive.addfile(entry, io.BytesIO(data))
+    out.chmod(0o600)
 
 
 async def _collect(client: Client, namespace: str) -> tuple[dict[str, str], str]:
@@ -93,7 +86,7 @@ async def _collect(client: Client, namespace: str) -> tuple[dict[str, str], str]
         try:
             listing = await client.list(resource, namespace)
         except ApiError as error:
-            files[f"objects/{resource.plural}.error"] = str(error)
+            files[f"objects/{resource.plural}.error"] = redacted(str(error))
             continue
         files[f"objects/{resource.plural}.json"] = _text([_without_noise(item) for item in listing.items])
         if resource == resources.PODS:
@@ -125,9 +118,9 @@ async def _logs(client: Client, pods: Sequence[JsonObject]) -> dict[str, str]:
             name = f"logs/{key.namespace}/{key.name}/{container['name']}.log"
             try:
                 lines = [line async for line in client.logs(key, container=container["name"], tail=2000)]
-                found[name] = "\n".join(lines)
+                found[name] = redacted("\n".join(lines))
             except ApiError as error:
-                found[name] = str(error)
+                found[name] = redacted(str(error))
     return found
 
 
@@ -139,4 +132,4 @@ def _without_noise(obj: JsonObject) -> JsonObject:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True)
+    return json.dumps(without_secrets(value), ensure_ascii=False, indent=2, sort_keys=True)
