@@ -9,6 +9,7 @@ import typer
 
 from moorage.cli.options import ContextOption, KubeconfigOption, NamespaceOption, Output, OutputOption
 from moorage.cli.server import Target, age, kind_named, print_json, state_of, with_client
+from moorage.core.errors import RefusedError
 from moorage.core.meta import JsonObject, Key, key_of, owners_of
 
 if TYPE_CHECKING:
@@ -58,7 +59,11 @@ async def _gather(client: Client, resource: Any, key: Key) -> JsonObject:
         resources.NETWORK_POLICIES,
     )
 
-    root = await client.get(resource, key)
+    try:
+        root = await client.get(resource, key)
+    except NotFound as error:
+        fix = "Name another namespace with -n; `moorage status -A` lists what there is"
+        raise RefusedError(f"{resource.kind} {key}", "does not exist", fix) from error
     candidates = await _bound(client, resource)
     for child_type in owned:
         try:

@@ -138,7 +138,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "duplicate_claim": "keep one of the claims of that name",
     "already_in_use": "something else in Pocket-ID has it: choose another one, or remove it there",
     "user_disabled": "enable the owner of the API key in Pocket-ID, or use another key",
-    "not_signed_in": "put a valid API key of an administrator into the Secret that the instance names",
+    "not_signed_in": "give it a valid API key of an administrator: in the Secret that spec.external.apiKeySecretRef of the instance names, or in the file of --api-key-file",
 }
 """What a person does about a refusal whose own words do not tell."""
 _LOGO_FIELDS: Final = frozenset({"logoUrl", "darkLogoUrl"})
