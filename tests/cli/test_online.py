@@ -109,7 +109,7 @@ def test_tree_shows_conditions_and_events(moorage: Run, served: Embedded) -> Non
     assert "Warning  AdminSecretUnavailable" in text.stdout
     gone = moorage("tree", "Keystone", "none", "-n", "openstack", "--kubeconfig", served.kubeconfig)
     assert gone.returncode == 1
-    assert '"none" not found' in gone.stderr
+    assert "Keystone openstack/none: does not exist. Name another namespace with -n" in gone.stderr
 
 
 def test_wait_ends_at_once_when_it_holds_and_says_why_when_it_does_not(moorage: Run, served: Embedded) -> None:
