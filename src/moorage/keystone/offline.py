@@ -178,7 +178,7 @@ def _document(
 
 def _orphan(obj: JsonObject) -> Skipped:
     name = obj["spec"]["keystoneRef"]["name"]
-    return Skipped(BACKEND.kind, _key(obj), f'Keystone "{name}" is not among the files')
+    return Skipped(BACKEND.kind, _key(obj), f'Keystone "{name}" is not among the files, or was refused')
 
 
 def _parent(obj: JsonObject) -> Key:

@@ -18,6 +18,7 @@ from moorage.schema.model import Model
 
 from .finding import Finding, control_characters, fixed_keys, shown
 from .ldap_options import DECIMAL, KNOWN, NUMBER, TRUE_WORDS, TRUTH, WRITABLE
+from .ldap_syntax import doubt
 from .materials import Fault, Materials
 from .types import KeystoneIdentityBackend, Ldap, Option, Spec
 from .variant import Rendered, Skip, Variant, Wanted
@@ -185,7 +186,10 @@ def check(spec: Spec) -> Iterator[Finding]:
     if spec.ldap is None:
         return
     for option in OPTIONS:
-        yield from control_characters(option.path, option.value(spec.ldap))
+        value = option.value(spec.ldap)
+        yield from control_characters(option.path, value)
+        if value is not None and (why := doubt(option.name, value)):
+            yield f"{option.path}: {value!r} {why}"
     yield from _check_url(spec.ldap.url)
     yield from fixed_keys(
         "spec.ldap.bindCredentialsSecretRef", spec.ldap.bind_credentials_secret_ref, "username", "password"
@@ -262,3 +266,5 @@ def _check_value(ldap: Ldap, path: str, name: str, value: str) -> Iterator[Findi
         )
     elif form and not form.fullmatch(value):
         yield f"{path}: Keystone cannot read the value of {name}: it expects {_FORMS.get(form, form.pattern)}"
+    elif why := doubt(name, value):
+        yield f"{path}: {value!r} {why}"

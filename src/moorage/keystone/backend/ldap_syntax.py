@@ -1,0 +1,50 @@
+"""Values of `[ldap]` that no directory can work with, or that take a protection away.
+
+Enters: an option's name and value. Leaves: what is wrong with it, or nothing. Pure. The seed does not refuse these, so they are warnings
+(and errors of `moorage lint --strict`); ldap3's own parsers would add 150 ms to each lint, and refuse blanks that servers take.
+Source: RFC 4512 1.4 (names), RFC 4514 (DNs), RFC 4515 (filters); how Keystone puts its filters together: `(&(name=x)<filter>(objectClass=y))`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_WORD: Final = r"(?:[A-Za-z][A-Za-z0-9_-]*|\d+(?:\.\d+)+)"
+_NAME: Final = re.compile(rf"{_WORD}(?:;[A-Za-z0-9-]+)*")
+_RDN: Final = rf'\s*{_WORD}\s*=(?:\\.|"[^"]*"|[^\\",;+])*'
+_DN: Final = re.compile(rf"{_RDN}(?:[,;+]{_RDN})*", re.DOTALL)
+_NAMES: Final = ("_attribute", "_objectclass")
+_VERIFIED: Final = ("demand", "hard")
+
+
+def doubt(option: str, value: str) -> str:
+    """Why this value will not do what it should, with the way out; "" when it may."""
+    if option == "suffix" or option.endswith("_tree_dn"):
+        return "" if _DN.fullmatch(value) else "is no DN: write one such as ou=people,dc=example,dc=org"
+    if option.endswith("_filter"):
+        return _filter_doubt(value)
+    if option.endswith(_NAMES):
+        return (
+            "" if _NAME.fullmatch(value) else "is no name of an attribute or object class, such as uid or inetOrgPerson"
+        )
+    if option == "tls_req_cert" and value.lower() not in _VERIFIED:
+        return "lets anybody stand in for the directory and read passwords: leave it out, and name the authority in spec.ldap.tls"
+    if option == "debug_level" and value.strip() not in ("", "0"):
+        return "writes what goes over the connection, passwords too, into Keystone's log: leave it out once you have seen enough"
+    return ""
+
+
+def _filter_doubt(value: str) -> str:
+    depth = 0
+    for char in value:
+        if char == ")":
+            depth -= 1
+        if depth < 0 or (depth == 0 and char not in ")( "):
+            break
+        if char == "(":
+            depth += 1
+    else:
+        if depth == 0:
+            return ""
+    return "is no filter in parentheses that match, so every search fails: write it like (objectClass=person), and parentheses of values as \\28 and \\29"
