@@ -10,8 +10,6 @@ Source: k8s.io/api/admission/v1.
 from __future__ import annotations
 
 import base64
-import json
-import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,7 +20,7 @@ import structlog
 
 from moorage.calling import wire
 from moorage.core.meta import JsonObject, ResourceType
-from moorage.schema.fielderror import NO_VALUE, FieldError
+from moorage.schema.fielderror import FieldError
 from moorage.schema.review import Admission, Review, Verdict
 
 from .diff import json_patch
@@ -153,22 +151,15 @@ def validate(request: JsonObject, admission: Admission, siblings: Siblings, now:
     if verdict.errors:
         response = _invalid(request, admission, verdict.errors)
     if verdict.warnings:
-        response["warnings"] = list(dict.fromkeys(verdict.warnings))
+        response["warnings"] = list(verdict.warnings)
     return response
 
 
 def _judge(request: JsonObject, admission: Admission, siblings: Siblings, now: datetime) -> Verdict:
-    obj, old = request["object"], request.get("oldObject")
+    obj, operation = request["object"], request["operation"]
+    old = request["oldObject"] if operation == "UPDATE" else None
     others = _others(obj, request, admission, siblings)
-    parent = _parent(obj, request, admission, siblings)
-    if request["operation"] == "CREATE":
-        return admission.validate(Review("CREATE", obj, None, others, now, parent))
-    verdict = admission.validate(Review("UPDATE", obj, old, others, now, parent))
-    if not verdict.errors or old is None:
-        return verdict
-    stored = admission.validate(Review("UPDATE", old, old, others, now, parent))
-    known = {_identity(error, old) for error in stored.errors}
-    return Verdict(tuple(item for item in verdict.errors if _identity(item, obj) not in known), verdict.warnings)
+    return admission.judge(Review(operation, obj, old, others, now, _parent(obj, request, admission, siblings)))
 
 
 def _others(obj: JsonObject, request: JsonObject, admission: Admission, siblings: Siblings) -> tuple[JsonObject, ...]:
@@ -195,29 +186,6 @@ def _parent(obj: JsonObject, request: JsonObject, admission: Admission, siblings
         return None
     found = siblings(named[0], request.get("namespace", ""))
     return next((item for item in found if item["metadata"].get("name") == named[1]), None)
-
-
-_POSITION = re.compile(r"\[\d+\]")
-_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]|\[([^\]]+)\]")
-
-
-def _identity(error: FieldError, obj: JsonObject) -> tuple[str, str, str, str]:
-    """What makes two complaints the same: place (positions in lists apart), kind, sentence and value."""
-    value = _value_at(obj, error.path) if error.value is NO_VALUE else error.value
-    text = json.dumps(value, sort_keys=True, default=str)
-    return _POSITION.sub("[*]", error.path), error.type.value, error.detail, text
-
-
-def _value_at(obj: Any, path: str) -> Any:
-    """The value that a field path names; None where it leads nowhere."""
-    for name, position, key in _STEP.findall(path):
-        if position and isinstance(obj, list):
-            obj = obj[int(position)] if int(position) < len(obj) else None
-        elif isinstance(obj, dict):
-            obj = obj.get(name or key or position)
-        else:
-            return None
-    return obj
 
 
 def _invalid(request: JsonObject, admission: Admission, errors: Sequence[FieldError]) -> JsonObject:

@@ -163,7 +163,7 @@ def _admit(admission: Admission, obj: JsonObject, world: _World, now: datetime, 
     if not errors:
         operation: Literal["CREATE", "UPDATE"] = "CREATE" if stored is None else "UPDATE"
         siblings, parent = world.siblings(kind.kind, key), world.parent(admission, whole, key.namespace)
-        verdict = admission.validate(Review(operation, whole, stored, siblings, now, parent))
+        verdict = admission.judge(Review(operation, whole, stored, siblings, now, parent))
         errors += verdict.errors
         warnings += verdict.warnings
     for error in errors:

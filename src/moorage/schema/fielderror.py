@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from decimal import Decimal
@@ -105,6 +106,7 @@ def _scientific(text: str) -> str:
     return f"{'-' if sign else ''}{body}e{'+' if power >= 0 else '-'}{abs(power):02d}"
 
 
+INDEX: Final = re.compile(r"\[\d+\]")
 _HTML: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 _ESCAPES: Final = {
     '"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t",
@@ -155,6 +157,16 @@ class FieldError:
     def message(self) -> str:
         """The whole message, such as `spec.a: Invalid value: "x": detail`."""
         return f"{self.path or NO_PATH}: {self.body}"
+
+    @property
+    def place(self) -> str:
+        """The path without the places in lists."""
+        return INDEX.sub("[]", self.path)
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What makes complaints about two forms of an object the same, wherever in a list they stand."""
+        return self.place, self.type.value, self.body
 
     def cause(self) -> JsonObject:
         """The entry of `details.causes` of an APIStatus."""

@@ -6,13 +6,14 @@ Enters: an object, its stored form, its siblings and the time, all as values. Le
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
 from moorage.core.meta import JsonObject, ResourceType
 
-from .fielderror import FieldError
+from .brevity import few
+from .fielderror import ErrorType, FieldError
 from .kind import Kind
 
 
@@ -86,6 +87,27 @@ class Admission:
     revise: Callable[[JsonObject, JsonObject], JsonObject] | None = None
     parent: Callable[[JsonObject], tuple[ResourceType, str] | None] | None = None
     meets: Callable[[JsonObject], Iterable[str]] | None = None
+
+    def judge(self, review: Review) -> Verdict:
+        """What `validate` says, of each kind no more than people read.
+
+        A terminating object passes, and what its stored form earns as well blocks no update (decisions, Keystone 17, Admission 5).
+        """
+        if review.terminating:
+            return Verdict()
+        found = self.validate(review)
+        errors: Iterable[FieldError] = found.errors
+        if errors and review.old is not None:
+            known = {error.identity for error in self._earned(replace(review, object=review.old))}
+            errors = [error for error in errors if error.type is ErrorType.INTERNAL or error.identity not in known]
+        return Verdict(tuple(few(errors)), tuple(few(dict.fromkeys(found.warnings))), found.kept)
+
+    def _earned(self, review: Review) -> tuple[FieldError, ...]:
+        """The complaints of a stored object; one that cannot be read has none."""
+        try:
+            return self.validate(review).errors
+        except ValueError:
+            return ()
 
     def complete(self, obj: JsonObject, old: JsonObject | None) -> JsonObject:
         """What the mutating webhook makes of a new object; `old` is the stored one of an update."""

@@ -12,7 +12,7 @@ from hypothesis import given as examples
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from moorage.keystone.backend.admission import ADMISSION, default, validate
+from moorage.keystone.backend.admission import ADMISSION, default
 from moorage.keystone.backend.federated_checks import check_provider_name
 from moorage.keystone.backend.ldap import OWNED, denial
 from moorage.keystone.backend.ldap_options import KNOWN, WRITABLE
@@ -47,7 +47,7 @@ def admit(
     rules = KIND.structural.validate_rules(obj, old)
     if rules.errors:
         return "rules", list(rules.errors), list(rules.warnings)
-    verdict = validate(Review("UPDATE" if old else "CREATE", obj, old, siblings, NOW, parent))
+    verdict = ADMISSION.judge(Review("UPDATE" if old else "CREATE", obj, old, siblings, NOW, parent))
     return "webhook" if verdict.errors else "", list(verdict.errors), list(verdict.warnings)
 
 
@@ -163,7 +163,7 @@ def test_defaulting_survives_objects_that_no_schema_has_seen(odd: dict[str, Any]
 
 def test_an_object_of_another_version_is_refused_in_words() -> None:
     """A server with another CRD must get an answer, not a crash."""
-    verdict = validate(Review("CREATE", {"metadata": {"name": "x"}, "spec": {"type": "LDAP"}}, None, (), NOW))
+    verdict = ADMISSION.judge(Review("CREATE", {"metadata": {"name": "x"}, "spec": {"type": "LDAP"}}, None, (), NOW))
     assert [error.type.value for error in verdict.errors] == ["InternalError"]
 
 
@@ -172,7 +172,7 @@ def test_removing_the_finalizer_of_an_invalid_object_is_never_refused() -> None:
     """The finalizer's own update passes, also when a sibling collides by now."""
     dying = complete({**VALID, "metadata": {**VALID["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
     twin = complete({**VALID, "metadata": {**VALID["metadata"], "name": "twin"}})
-    assert validate(Review("UPDATE", dying, complete(VALID), (twin,), NOW)).ok
+    assert ADMISSION.judge(Review("UPDATE", dying, complete(VALID), (twin,), NOW)).ok
 
 
 def test_a_derived_metadata_url_follows_what_it_was_derived_from() -> None:

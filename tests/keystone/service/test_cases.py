@@ -34,7 +34,7 @@ def test_admission(folder: Path, update_cases: bool) -> None:
         found = KIND.structural.validate_rules(whole, old)
         errors, warnings = [*errors, *found.errors], [*warnings, *found.warnings]
         review = Review("UPDATE" if old else "CREATE", whole, old, (), given.time(given.NOW))
-        verdict = ADMISSION.validate(review)
+        verdict = ADMISSION.judge(review)
         errors, warnings = [*errors, *verdict.errors], [*warnings, *verdict.warnings]
     got = {"admitted": not errors, "errors": [error.message for error in errors], "warnings": warnings}
     compare(folder, {"verdict.yaml": text(got)}, update=update_cases)

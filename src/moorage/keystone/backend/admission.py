@@ -20,7 +20,7 @@ from moorage.schema.review import Admission, Review, Verdict, verdict
 
 from . import federation, ldap, mapping, oidc, saml, siblings
 from .federated_checks import fits_idp_name
-from .finding import Finding, control_characters, everywhere, few
+from .finding import Finding, control_characters
 from .types import ADOPT, GROUP, KIND, ROLLOVER, STAGE, SWITCH, VERSION, KeystoneIdentityBackend, Spec
 
 _KEYSTONES: Final = ResourceType(GROUP, VERSION, "Keystone", "keystones")
@@ -79,28 +79,15 @@ def _derive_metadata_url(block: Any) -> None:
 
 
 def validate(review: Review) -> Verdict:
-    """All complaints about the new object that its stored form did not have already; terminating objects pass."""
-    if review.terminating:
-        return verdict()
+    """All complaints and warnings."""
     try:
         found = list(_findings(review.object, review))
-        known = {_identity(item) for item in _stored(review)}
     except pydantic.ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         path = ".".join(map(str, first["loc"]))
         return verdict([internal(path, f"this version cannot read the object: {first['msg']}")])
-    errors = [item for item in found if isinstance(item, FieldError) and _identity(item) not in known]
-    return verdict(few(errors), few(dict.fromkeys(item for item in found if isinstance(item, str))))
-
-
-def _stored(review: Review) -> Iterator[FieldError]:
-    """The complaints that the stored object would get today: they block nothing (decisions, Keystone 17, Admission 5)."""
-    if review.old is not None:
-        yield from (item for item in _findings(review.old, review) if isinstance(item, FieldError))
-
-
-def _identity(error: FieldError) -> tuple[str, str, str]:
-    return everywhere(error.path), error.type.value, error.body
+    errors = (item for item in found if isinstance(item, FieldError))
+    return verdict(errors, (item for item in found if isinstance(item, str)))
 
 
 def _findings(obj: JsonObject, review: Review) -> Iterator[Finding]:

@@ -1,29 +1,20 @@
 """What an admission rule yields, and the complaints that all variants share.
 
-Enters: paths and values. Leaves: field errors, or plain sentences, which are warnings, of each kind no more than people read. Pure.
+Enters: paths and values. Leaves: field errors, or plain sentences, which are warnings. Pure.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import Final, TypeAlias, TypeVar
+from collections.abc import Iterator
+from typing import Final, TypeAlias
 
 from moorage.core.unseen import escaped, has_unseen
-from moorage.schema.fielderror import NO_VALUE, FieldError, invalid
+from moorage.schema.fielderror import FieldError, invalid
 
 from .types_secret import SecretRef
 
 Finding: TypeAlias = FieldError | str
 """A FieldError refuses the object; a str is a warning beside its admission."""
-
-F = TypeVar("F", FieldError, str)
-FEW: Final = 20
-"""Complaints of one kind that are told one by one."""
-_INDEX: Final = re.compile(r"\[\d+\]")
-_WORD: Final = re.compile(r"\b[a-z]{3,}\b")
 _NOT_CONTROL: Final = "must not contain newline or carriage-return or any other control character"
 
 
@@ -43,35 +34,3 @@ def fixed_keys(path: str, ref: SecretRef | None, *keys: str) -> Iterator[FieldEr
 def shown(name: str) -> str:
     """A map key as a field path shows it: control characters escaped."""
     return escaped(name)
-
-
-def everywhere(path: str) -> str:
-    """A path without the places in lists."""
-    return _INDEX.sub("[]", path)
-
-
-def few(findings: Iterable[F]) -> Iterator[F]:
-    """The first of each kind, in their order, then how many more there are of it."""
-    seen: Counter[tuple[str, str]] = Counter()
-    last: dict[tuple[str, str], F] = {}
-    for item in findings:
-        kind = _kind(item)
-        seen[kind] += 1
-        last[kind] = item
-        if seen[kind] <= FEW:
-            yield item
-    for kind, item in last.items():
-        if (more := seen[kind] - FEW) > 0:
-            told = f"and {more} more like this"
-            if isinstance(item, str):
-                yield f"{item.partition(': ')[0]}: {told}"
-            else:
-                yield replace(item, value=NO_VALUE, detail=told)
-
-
-def _kind(item: Finding) -> tuple[str, str]:
-    """Field and words; what a person wrote is in capitals, in quotes or after a colon, as far as a look tells."""
-    if isinstance(item, FieldError):
-        return everywhere(item.path), f"{item.type.name} {item.detail.partition(':')[0]}"
-    path, _, said = item.partition(": ")
-    return everywhere(path), " ".join(_WORD.findall(said.partition(":")[0]))

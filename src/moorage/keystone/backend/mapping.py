@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from moorage.schema.brevity import FEW
 from moorage.schema.fielderror import FieldError, duplicate, invalid, required
 from moorage.schema.model import Model
 
-from .finding import FEW, Finding, control_characters
+from .finding import Finding, control_characters
 from .mapping_doubts import doubts
 from .mapping_match import NotAPattern, compiled
 from .mapping_patterns import endless
