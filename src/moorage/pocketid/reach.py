@@ -25,7 +25,7 @@ from . import metrics
 from .instance.types import KEY_SUFFIX, KEY_TOKEN
 from .instance.types import KIND as INSTANCE
 from .listings import Listing
-from .references import READY
+from .references import LEAVE, READY
 from .rest import Access, Api, Client, Feature, Group, PocketID, Server, User, Version
 
 _END: Final = "-----END CERTIFICATE-----"
@@ -41,6 +41,7 @@ class Facts:
         ready: Ready is True; `why` is the condition's message otherwise.
         version: as it last said; None before the first look.
         least_spacing, last_rotated: of scheduled rotations, as spec and status hold them.
+        leaves: what belongs to it stays at the server, whatever is deleted.
     """
 
     key: Key
@@ -52,6 +53,7 @@ class Facts:
     terminating: bool = False
     least_spacing: str | None = None
     last_rotated: str | None = None
+    leaves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ def facts_of(instance: JsonObject) -> Facts:
         terminating=is_terminating(instance),
         least_spacing=(spec.get("OIDCClientRotation") or {}).get("minSpacing"),
         last_rotated=status.get("lastRotatedClientSecret"),
+        leaves=(instance["metadata"].get("annotations") or {}).get(LEAVE) == "true",
     )
 
 

@@ -13,6 +13,8 @@ from moorage.schema.rule import Column, Rule
 
 GROUP: Final = "pocketid.internal"
 VERSION: Final = "v1alpha1"
+LEAVE: Final = f"{GROUP}/leave-objects"
+"""Annotation of the instance: with `true` its deletion waits for nothing, and what is at the server stays there."""
 READY: Final = "Ready"
 MANAGED_BY: Final = "managed-by"
 """Label of what we make; its value is `OPERATOR`."""

@@ -18,7 +18,7 @@ from moorage.core.meta import Key
 from moorage.core.outcome import Done, Failed, Outcome, Waiting
 from moorage.runtime.room import Event, Released, Report
 
-from .references import READY, BoundInstance
+from .references import LEAVE, READY, BoundInstance
 
 if TYPE_CHECKING:
     from .rest import PocketID
@@ -35,7 +35,7 @@ SHARED_REASONS: Final = (
 )  # fmt: skip
 SHARED_EVENTS: Final = (
     "InstanceSelectionError", "InstanceNotReady", "APIClientNotReady", "APIClientError", "GetError", "Conflict", "ReconcileError",
-    "TooManySteps", "LeftBehind", "DeletedElsewhere",
+    "TooManySteps", "LeftBehind", "DeletedElsewhere", "InstanceMoved",
 )  # fmt: skip
 
 
@@ -49,6 +49,7 @@ class Bond:
         client: speaks to its server; None: `why` says why not.
         left: the instance that the object was bound to before.
         issuer: what people open in a browser, without a trailing slash.
+        leaves: the instance leaves what belongs to it at the server, whatever is deleted.
     """
 
     instance: BoundInstance | None = None
@@ -58,6 +59,7 @@ class Bond:
     client: PocketID | None = field(default=None, repr=False, compare=False)
     left: BoundInstance | None = None
     issuer: str = ""
+    leaves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +268,13 @@ def retained(seen: Sibling[Any, Any]) -> Answer:
     if seen.resource.spec.deletion_policy != "Retain":
         return None
     return Released((Event("Normal", "Retained", f"{seen.known} stays in Pocket-ID, as deletionPolicy says"),))
+
+
+def instance_leaves_it(seen: Sibling[Any, Any]) -> Answer:
+    """The counterpart stays with all that hangs on it, as the instance says."""
+    if not seen.bond.leaves:
+        return None
+    return Released((Event("Normal", "Retained", f"{seen.known} stays in Pocket-ID, as {LEAVE} of its instance says"),))
 
 
 # --- what a person reads

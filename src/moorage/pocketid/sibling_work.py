@@ -68,10 +68,10 @@ def bond_of(world: World, resource: Any) -> Bond:
 def _bond(world: World, instance: JsonObject, left: BoundInstance | None) -> Bond:
     facts, client = facts_of(instance), reach(world, instance)
     named = BoundInstance(namespace=facts.key.namespace, name=facts.key.name, url=facts.url)
+    bond = Bond(named, ready=facts.ready, why=facts.why, left=left, issuer=facts.issuer, leaves=facts.leaves)
     if isinstance(client, NotReachable):
-        why = client.why if facts.ready else facts.why
-        return Bond(named, ready=facts.ready, why=why, left=left, issuer=facts.issuer)
-    return Bond(named, ready=facts.ready, why=facts.why, client=client, left=left, issuer=facts.issuer)
+        return replace(bond, why=client.why) if facts.ready else bond
+    return replace(bond, client=client)
 
 
 @dataclass(frozen=True)
@@ -150,11 +150,7 @@ def recognised(world: World, seen: Seen, noun: Noun) -> Seen:
     if seen.look is not None:
         return seen
     if seen.lost:
-        metrics.EXTERNAL_DELETIONS.labels(noun.kind.kind).inc()
-        event = Event(
-            "Warning", "DeletedElsewhere", f"{noun.word} {seen.known} is gone from Pocket-ID; it is made again"
-        )
-        seen = replace(seen, known=None, happened=(*seen.happened, event))
+        seen = replace(seen, known=None, happened=(*seen.happened, _lost(seen, noun)))
     if seen.found is None:
         return seen
     if rival := _rival(world, seen, noun):
@@ -162,6 +158,16 @@ def recognised(world: World, seen: Seen, noun: Noun) -> Seen:
     if seen.known is not None:
         return seen
     return replace(seen, happened=(*seen.happened, _taken(noun, seen.found, "adopted")))
+
+
+def _lost(seen: Sibling[Any, Any], noun: Noun) -> Event:
+    """Somebody deleted the counterpart, or the instance was pointed at another server."""
+    here, bound = seen.bond.instance, seen.resource.status.instance
+    if here is not None and bound is not None and bound.url not in ("", here.url):
+        told = f"{noun.word} {seen.known} is not at {here.url}, where the instance points now; at {bound.url} it stays"
+        return Event("Warning", "InstanceMoved", told)
+    metrics.EXTERNAL_DELETIONS.labels(noun.kind.kind).inc()
+    return Event("Warning", "DeletedElsewhere", f"{noun.word} {seen.known} is gone from Pocket-ID; it is made again")
 
 
 def _taken(noun: Noun, item: Any, what: Literal["created", "adopted"]) -> Event:

@@ -20,10 +20,11 @@ from moorage.core.meta import JsonObject, Key, ResourceType
 from moorage.kube.errors import NotFound
 from moorage.kube.resources import NAMESPACES, SECRETS
 from moorage.pocketid.instance.room import ROOM as INSTANCE_ROOM
-from moorage.pocketid.instance.types import KEY_FINALIZER, LEAVE
+from moorage.pocketid.instance.types import KEY_FINALIZER
 from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.oidcclient.room import ROOM
 from moorage.pocketid.oidcclient.types import KIND
+from moorage.pocketid.references import LEAVE
 from moorage.pocketid.usergroup.room import ROOM as GROUP_ROOM
 from moorage.pocketid.usergroup.types import KIND as USER_GROUP
 
@@ -170,6 +171,21 @@ async def test_an_annotation_ends_the_wait(here: Scene) -> None:
     await drive(here)
     await drive(here)
     assert await left(here) == []
+
+
+async def test_with_the_annotation_nothing_is_deleted_at_the_server_whatever_goes_first(here: Scene) -> None:
+    """Client and group are deleted while the instance is still there: both stay at the server, and the client's secret works."""
+    id, secret = await furnished(here)
+    await here.client.patch(INSTANCE.resource, INSTANCE_KEY, {"metadata": {"annotations": {LEAVE: "true"}}})
+    await here.client.delete(USER_GROUP.resource, STAFF)
+    await here.client.delete(KIND.resource, KEY)
+    await drive(here)
+    await drive(here)
+    assert sorted(await left(here)) == ["pocketid", "pocketid-key"]
+    assert list(here.fake.store.clients) == [id]
+    assert [group.name for group in here.fake.store.groups.values()] == ["staff"]
+    assert await here.login(id, secret) == 200
+    assert {"ClientRetained", "Retained"} <= {event.reason for event in here.told}
 
 
 async def test_an_instance_that_is_deleted_alone_goes_after_a_moment_and_takes_nothing_along(here: Scene) -> None:

@@ -18,6 +18,7 @@ from moorage.pocketid.sibling import (
     bound_first,
     first_answer,
     instance_is_ready,
+    instance_leaves_it,
     marked,
     no_client_refers,
     nothing_is_left_there,
@@ -89,5 +90,5 @@ def delete(seen: Seen) -> Answer:
 
 
 DELETION: Final[tuple[Rule, ...]] = (
-    no_client_refers, marked(CLIENT_FINALIZER), nothing_is_left_there, retained, instance_is_ready, server_can_be_asked, delete,
+    no_client_refers, marked(CLIENT_FINALIZER), nothing_is_left_there, instance_leaves_it, retained, instance_is_ready, server_can_be_asked, delete,
 )  # fmt: skip

@@ -13,11 +13,12 @@ from typing import Final, TypeAlias
 
 from moorage.core.meta import JsonObject, is_terminating
 from moorage.core.outcome import Done, Outcome, Waiting
+from moorage.pocketid.references import LEAVE
 from moorage.runtime.room import Event, Released
 
 from .plan import HoldKey, Plan
 from .seen import Seen
-from .types import FINALIZER, KEY_FINALIZER, LEAVE
+from .types import FINALIZER, KEY_FINALIZER
 
 BLOCKED: Final = "DeletionBlocked"
 LONGEST: Final = 600.0

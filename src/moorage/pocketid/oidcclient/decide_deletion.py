@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from moorage.core.outcome import Waiting
+from moorage.pocketid.references import LEAVE
 from moorage.runtime.room import Event, Released
 
 from .decide_client import groups_hold_it
@@ -40,6 +41,9 @@ def something_is_there(seen: Seen) -> Answer:
         return Released((*seen.happened, Event("Normal", "ClientRetained", told)))
     if seen.client.spec.deletion_policy == "Retain":
         told = f"client {id} stays in Pocket-ID, as deletionPolicy says"
+        return Released((*seen.happened, Event("Normal", "ClientRetained", told)))
+    if seen.instance is not None and seen.instance.leaves:
+        told = f"client {id} stays in Pocket-ID, as {LEAVE} of PocketIDInstance {seen.instance.key} says"
         return Released((*seen.happened, Event("Normal", "ClientRetained", told)))
     if seen.instance is None and not seen.instance_fault:
         told = f"client {id} is let go: its PocketIDInstance is gone, so nobody can be asked"

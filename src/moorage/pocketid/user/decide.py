@@ -20,6 +20,7 @@ from moorage.pocketid.sibling import (
     first_answer,
     instance_is_ready,
     instance_is_selected,
+    instance_leaves_it,
     look_worked,
     nobody_else_has_it,
     nothing_is_left_there,
@@ -222,6 +223,7 @@ def delete(seen: Seen) -> Answer:
 
 DELETION: Final[tuple[Rule, ...]] = (
     nothing_is_left_there,
+    instance_leaves_it,
     keys_go,
     user_stays,
     instance_is_ready,

@@ -18,6 +18,7 @@ from moorage.pocketid.sibling import (
     bound_first,
     first_answer,
     instance_is_ready,
+    instance_leaves_it,
     marked,
     no_client_refers,
     nothing_is_left_there,
@@ -139,6 +140,6 @@ def delete(seen: Seen) -> Answer:
 
 
 DELETION: Final[tuple[Rule, ...]] = (
-    no_client_refers, marked(CLIENT_FINALIZER), nothing_is_left_there, retained, directory_keeps_it, instance_is_ready,
+    no_client_refers, marked(CLIENT_FINALIZER), nothing_is_left_there, instance_leaves_it, retained, directory_keeps_it, instance_is_ready,
     server_can_be_asked, delete,
 )  # fmt: skip

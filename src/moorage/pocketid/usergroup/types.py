@@ -59,7 +59,9 @@ class Spec(Model):
         list_type="map",
         list_map_keys=("key",),
     )
-    users: Members | None = field(None, doc="Members of the group.")
+    users: Members | None = field(
+        None, doc="Members of the group, besides those that a directory or Pocket-ID's own pages put in."
+    )
     allowed_oidc_clients: tuple[ObjectName, ...] | None = field(
         None,
         alias="allowedOIDCClients",
