@@ -13,12 +13,10 @@ import structlog
 
 from moorage.apiserver.api import Api
 from moorage.apiserver.apply import track_update
-from moorage.apiserver.delete import CRD_CLEANUP, delete_object, let_go
+from moorage.apiserver.delete import CRD_CLEANUP, collect, let_go
 from moorage.apiserver.errors import StatusError
 from moorage.apiserver.hub import Change, Entry
-from moorage.apiserver.options import DeleteOptions
 from moorage.apiserver.registry import CRDS
-from moorage.apiserver.request import ADMIN_GROUP, Request, Target, User
 from moorage.apiserver.served import ServedType
 from moorage.apiserver.settling import settle
 from moorage.apiserver.write import type_map
@@ -26,18 +24,9 @@ from moorage.core.conditions import Condition, from_wire, merge
 from moorage.core.meta import JsonObject, ResourceType
 
 STORAGE = CRDS.group_resource
-SERVER = User("system:apiserver", (ADMIN_GROUP,))
 _RETRY = 1.0
 _MANAGER = "kube-apiserver"
 log = structlog.get_logger(__name__)
-
-
-def internal_request(verb: str, served: ServedType) -> Request:
-    """A request of the server itself."""
-    rt = served.resource
-    return Request(
-        "", Target("", verb, rt.group, rt.version, "", rt.plural), {}, {"user-agent": "moorage-apiserver"}, user=SERVER
-    )
 
 
 def served_type(crd: JsonObject, revision: int) -> ServedType:
@@ -197,8 +186,7 @@ class Definitions:
         collection = self._api.hub.collections[served.storage]
         for entry in list(collection.select("")):
             try:
-                request = internal_request("delete", served)
-                await delete_object(self._api, request, served, entry.key, DeleteOptions("Background"))
+                await collect(self._api, served, entry.key)
             except StatusError as error:
                 log.warning("instance_not_deleted", crd=key, name=entry.key, why=error.message)
         return len(collection.entries)

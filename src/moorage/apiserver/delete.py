@@ -11,7 +11,7 @@ from moorage.apiserver.errors import conflict, forbidden, not_found, success
 from moorage.apiserver.hub import Entry, Stale, encode
 from moorage.apiserver.options import DeleteOptions, delete_options
 from moorage.apiserver.registry import CRDS, key_of_target
-from moorage.apiserver.request import Request, Response
+from moorage.apiserver.request import ADMIN_GROUP, Request, Response, Target, User
 from moorage.apiserver.served import ServedType
 from moorage.apiserver.views import ordered
 from moorage.apiserver.write import finished
@@ -21,6 +21,8 @@ FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 _POLICY_FINALIZERS = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
 _RETURNS_OBJECT = {"pods", "persistentvolumeclaims", "serviceaccounts", "services"}
 _ATTEMPTS = 10
+_IN_BACKGROUND = DeleteOptions("Background")
+_SERVER = User("system:apiserver", (ADMIN_GROUP,))
 _KEPT_NAMESPACES = ("default", "kube-system", "kube-public")
 CRD_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 """Holds a CustomResourceDefinition that is being deleted until its objects are gone."""
@@ -79,6 +81,17 @@ async def delete_object(
         except Stale:
             continue
     raise conflict(served.resource, name)
+
+
+async def collect(api: Api, served: ServedType, path: str, options: DeleteOptions = _IN_BACKGROUND) -> None:
+    """Delete in the name of the server itself.
+
+    Raises:
+        StatusError: as `delete_object`.
+    """
+    rt = served.resource
+    target, headers = Target("", "delete", rt.group, rt.version, "", rt.plural), {"user-agent": "moorage-apiserver"}
+    await delete_object(api, Request("", target, {}, headers, user=_SERVER), served, path, options)
 
 
 def _check_preconditions(served: ServedType, old: JsonObject, options: DeleteOptions) -> None:

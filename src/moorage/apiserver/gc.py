@@ -13,8 +13,7 @@ from typing import Literal
 import structlog
 
 from moorage.apiserver.api import Api
-from moorage.apiserver.crds import internal_request
-from moorage.apiserver.delete import FOREGROUND, ORPHAN, delete_object, let_go
+from moorage.apiserver.delete import FOREGROUND, ORPHAN, collect, let_go
 from moorage.apiserver.errors import StatusError
 from moorage.apiserver.hub import Change, Entry, Stale
 from moorage.apiserver.options import DeleteOptions
@@ -163,9 +162,8 @@ class Collector:
         policy = "Foreground" if "waiting" in standings and self._dependents.get(meta["uid"]) else "Background"
         finalizers = meta.get("finalizers") or ()
         policy = "Orphan" if ORPHAN in finalizers else "Foreground" if FOREGROUND in finalizers else policy
-        request = internal_request("delete", served)
         options = DeleteOptions(policy, uid=meta["uid"], version=meta["resourceVersion"])
-        await delete_object(self._api, request, served, entry.key, options)
+        await collect(self._api, served, entry.key, options)
 
     async def _set_owners(self, served: ServedType, obj: JsonObject, entry: Entry, kept: list[JsonObject]) -> None:
         meta = {**obj["metadata"], "ownerReferences": kept}

@@ -13,11 +13,9 @@ from collections import Counter
 import structlog
 
 from moorage.apiserver.api import Api
-from moorage.apiserver.crds import internal_request
-from moorage.apiserver.delete import delete_object
+from moorage.apiserver.delete import collect
 from moorage.apiserver.errors import StatusError
 from moorage.apiserver.hub import Change, Entry
-from moorage.apiserver.options import DeleteOptions
 from moorage.apiserver.registry import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from moorage.apiserver.served import ServedType
 from moorage.apiserver.settling import settle, together
@@ -127,9 +125,8 @@ class Namespaces:
         return left
 
     async def _delete(self, served: ServedType, entry: Entry) -> None:
-        request = internal_request("delete", served)
         try:
-            await delete_object(self._api, request, served, entry.key, DeleteOptions("Background"))
+            await collect(self._api, served, entry.key)
         except StatusError as error:
             if error.code != 404:
                 log.warning("content_not_deleted", key=entry.key, kind=served.resource.kind, why=error.message)

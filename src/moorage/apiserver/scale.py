@@ -17,6 +17,7 @@ from moorage.apiserver.scalepaths import paths, walk
 from moorage.apiserver.served import ServedType
 from moorage.apiserver.write import Edit, write_object
 from moorage.core.meta import JsonObject, ResourceType
+from moorage.core.selectors import text_of
 from moorage.schema import invalid as invalid_value
 
 _SCALE = ResourceType("autoscaling", "v1", "Scale", "scales")
@@ -44,19 +45,7 @@ def _selector(served: ServedType, obj: JsonObject, places: dict[str, str]) -> st
     if served.custom:
         found = walk(obj, places["labelSelectorPath"]) if places["labelSelectorPath"] else ""
         return found if isinstance(found, str) else ""
-    selector = obj["spec"].get("selector") or {}
-    terms = [f"{name}={value}" for name, value in sorted((selector.get("matchLabels") or {}).items())]
-    for item in selector.get("matchExpressions") or ():
-        values = ",".join(sorted(item.get("values") or ()))
-        terms.append(
-            {
-                "In": f"{item['key']} in ({values})",
-                "NotIn": f"{item['key']} notin ({values})",
-                "Exists": item["key"],
-                "DoesNotExist": f"!{item['key']}",
-            }[item["operator"]]
-        )
-    return ",".join(terms)
+    return text_of(obj["spec"].get("selector"))
 
 
 async def get_scale(api: Api, request: Request, served: ServedType) -> Response:

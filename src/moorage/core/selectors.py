@@ -182,6 +182,22 @@ def from_wire(selector: Mapping[str, Any] | None) -> LabelSelector:
     return LabelSelector(tuple(found))
 
 
+def text_of(selector: Mapping[str, Any] | None) -> str:
+    """A metav1.LabelSelector in its query form, by key: `a=b,c in (d,e)`."""
+    found = selector or {}
+    parts = {name: f"{name}={value}" for name, value in (found.get("matchLabels") or {}).items()}
+    for item in found.get("matchExpressions") or ():
+        name, values = item["key"], ",".join(sorted(item.get("values") or ()))
+        forms = {
+            "In": f"{name} in ({values})",
+            "NotIn": f"{name} notin ({values})",
+            "Exists": name,
+            "DoesNotExist": f"!{name}",
+        }
+        parts[name] = forms.get(item["operator"], name)
+    return ",".join(parts[name] for name in sorted(parts))
+
+
 def parse_fields(text: str) -> tuple[tuple[str, bool, str], ...]:
     """Terms (path, equal, value) of a field selector (`metadata.name=x,status.phase!=Running`); `\\` escapes `,`, `=` and itself.
 

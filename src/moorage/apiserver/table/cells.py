@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from moorage.apiserver.table.podcells import readiness_gates, summarize
 from moorage.core.durations import format_age
 from moorage.core.meta import JsonObject
+from moorage.core.selectors import text_of
 
 Cells: TypeAlias = list[Any]
 _NONE, _UNKNOWN = "<none>", "<unknown>"
@@ -43,19 +44,8 @@ def age(obj: JsonObject, now: datetime) -> str:
 
 
 def selector_text(selector: JsonObject | None) -> str:
-    """A selector as one word: `a=b,c in (d,e)`."""
-    found = selector or {}
-    parts = {name: f"{name}={value}" for name, value in (found.get("matchLabels") or {}).items()}
-    for item in found.get("matchExpressions") or ():
-        name, values = item["key"], ",".join(sorted(item.get("values") or ()))
-        forms = {
-            "In": f"{name} in ({values})",
-            "NotIn": f"{name} notin ({values})",
-            "Exists": name,
-            "DoesNotExist": f"!{name}",
-        }
-        parts[name] = forms.get(item["operator"], name)
-    return ",".join(parts[name] for name in sorted(parts)) or _NONE
+    """A selector as one word."""
+    return text_of(selector) or _NONE
 
 
 def labels_text(labels: JsonObject | None) -> str:
