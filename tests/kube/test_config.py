@@ -18,7 +18,7 @@ import yaml
 from moorage.core.errors import InputError, WireError
 from moorage.kube.config import in_cluster, load_kubeconfig
 from moorage.kube.credentials import ExecPlugin, ExecSpec, TokenFile
-from moorage.runtime.certificates import issue, make_authority
+from moorage.serving.certificates import issue, make_authority
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
 

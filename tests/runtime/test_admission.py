@@ -24,8 +24,8 @@ from moorage.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOO
 from moorage.runtime.admission import Webhooks
 from moorage.runtime.admission_http import MOST, serve
 from moorage.runtime.admission_server import AdmissionServer, Files, OwnAuthority, Place
-from moorage.runtime.certificates import Pair, issue, make_authority
 from moorage.schema import Admission, FieldError, Review, Verdict, invalid, required, verdict
+from moorage.serving.certificates import Pair, issue, make_authority
 
 from .conftest import until
 from .widget import KIND, widget

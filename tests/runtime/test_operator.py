@@ -35,13 +35,13 @@ from moorage.kube.resources import (
 )
 from moorage.kube.transport import Limits
 from moorage.runtime.admission_server import Files
-from moorage.runtime.certificates import issue, make_authority
 from moorage.runtime.controller import Pace
 from moorage.runtime.health import app
 from moorage.runtime.lease import NotLeading, Terms
 from moorage.runtime.operator import Leadership, Operator, Options, WebhookServing
 from moorage.runtime.room import Index, Report, Room, Watch, by_index
 from moorage.runtime.serving import Listener
+from moorage.serving.certificates import issue, make_authority
 
 from .conftest import find, served, until
 from .test_admission import ADMISSION, colored, review, trusting, write

@@ -118,7 +118,7 @@ class Server:
             self._access.check_escalation,
         )
         self._definitions = Definitions(self.api)
-        self._namespaces = Namespaces(self.api, self._pki.authority.pem.decode())
+        self._namespaces = Namespaces(self.api, self._pki.authority.certificate)
         self._collector = Collector(self.api)
         self._definitions.load()
         self._collector.load()

@@ -1,44 +1,34 @@
 """The server's own certificates: a private CA made on first start, the server's and the administrator's.
 
 Enters: the data folder and the names to be reached by. Leaves: files under DATA/pki (keys 0600) and an SSL context.
-Source: RFC 5280; user and groups stand in CN and O, as Kubernetes reads them.
+User and groups of a client certificate stand in CN and O, as Kubernetes reads them.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_CA_DAYS, _LEAF_DAYS, _RENEW_DAYS = 3650, 365, 30
+from moorage.core.secret import SecretText
+from moorage.serving.certificates import Pair, alternatives, identify, issue, key_pem, make_authority, subject_of
 
-
-@dataclass(frozen=True, slots=True)
-class Authority:
-    """A CA certificate and its key."""
-
-    certificate: x509.Certificate
-    key: ec.EllipticCurvePrivateKey
-
-    @property
-    def pem(self) -> bytes:
-        return self.certificate.public_bytes(serialization.Encoding.PEM)
+_LEAF_LIFE, _RENEW = timedelta(days=365), timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
 class Pki:
-    """Where the certificates stand."""
+    """Where the certificates stand, and their CA."""
 
     folder: Path
-    authority: Authority
+    authority: Pair
 
     def path(self, name: str) -> Path:
         return self.folder / name
@@ -61,54 +51,43 @@ def ensure_pki(folder: Path, hosts: tuple[str, ...]) -> Pki:
         hosts: names and addresses of the server.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    pki = Pki(folder, _authority(folder))
-    names = [_alternative(host) for host in dict.fromkeys(hosts)]
-    if not _still_good(pki, "server", names):
-        _issue(pki, "server", x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "moorage")]), names)
-    if not _still_good(pki, "admin", []):
-        subject = [
-            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:masters"),
-            x509.NameAttribute(NameOID.COMMON_NAME, "moorage-admin"),
-        ]
-        _issue(pki, "admin", x509.Name(subject), [])
+    now, names = datetime.now(UTC), tuple(dict.fromkeys(hosts))
+    pki = Pki(folder, _authority(folder, now))
+    if not _still_good(pki, "server", now, names):
+        _write(folder, "server", issue(pki.authority, names, now, _LEAF_LIFE))
+    if not _still_good(pki, "admin", now):
+        subject = subject_of("moorage-admin", "system:masters")
+        _write(folder, "admin", identify(pki.authority, subject, now, _LEAF_LIFE))
     return pki
 
 
 def signing_key(folder: Path) -> ec.EllipticCurvePrivateKey:
     """The key that signs ServiceAccount tokens, made on first use."""
-    return _key(folder / "sa.key")
-
-
-def _authority(folder: Path) -> Authority:
-    key, path = _key(folder / "ca.key"), folder / "ca.crt"
-    if path.exists():
-        found = x509.load_pem_x509_certificate(path.read_bytes())
-        if found.public_key() == key.public_key():
-            return Authority(found, key)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"moorage-ca-{int(datetime.now(UTC).timestamp())}")])
-    builder = _builder(name, name, key.public_key(), _CA_DAYS)
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-    builder = builder.add_extension(_usage(signs=True), critical=True)
-    builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-    made = builder.sign(key, hashes.SHA256())
-    write_private(path, made.public_bytes(serialization.Encoding.PEM), 0o644)
-    return Authority(made, key)
-
-
-def _key(path: Path) -> ec.EllipticCurvePrivateKey:
+    path = folder / "sa.key"
     if path.exists():
         found = serialization.load_pem_private_key(path.read_bytes(), None)
         if isinstance(found, ec.EllipticCurvePrivateKey):
             return found
     made = ec.generate_private_key(ec.SECP256R1())
-    write_private(path, _pem(made), 0o600)
+    write_private(path, key_pem(made).reveal().encode())
     return made
 
 
-def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+def _authority(folder: Path, now: datetime) -> Pair:
+    certificate, key = folder / "ca.crt", folder / "ca.key"
+    if certificate.exists() and key.exists():
+        found = Pair(certificate.read_text(), SecretText(key.read_text()))
+        private = serialization.load_pem_private_key(key.read_bytes(), None)
+        if private.public_key() == found.parsed.public_key():
+            return found
+    made = make_authority(f"moorage-ca-{int(now.timestamp())}", now)
+    _write(folder, "ca", made)
+    return made
+
+
+def _write(folder: Path, name: str, pair: Pair) -> None:
+    write_private(folder / f"{name}.key", pair.key.reveal().encode())
+    write_private(folder / f"{name}.crt", pair.certificate.encode(), 0o644)
 
 
 def write_private(path: Path, content: bytes, mode: int = 0o600) -> None:
@@ -123,56 +102,14 @@ def write_private(path: Path, content: bytes, mode: int = 0o600) -> None:
     part.replace(path)
 
 
-def _alternative(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
-
-
-def _still_good(pki: Pki, name: str, names: list[x509.GeneralName]) -> bool:
+def _still_good(pki: Pki, name: str, now: datetime, names: Sequence[str] = ()) -> bool:
     certificate, key = pki.path(f"{name}.crt"), pki.path(f"{name}.key")
     if not certificate.exists() or not key.exists():
         return False
     found = x509.load_pem_x509_certificate(certificate.read_bytes())
-    if found.issuer != pki.authority.certificate.subject:
-        return False
-    if found.not_valid_after_utc - datetime.now(UTC) < timedelta(days=_RENEW_DAYS):
+    if found.issuer != pki.authority.parsed.subject or found.not_valid_after_utc - now < _RENEW:
         return False
     if not names:
         return True
     present = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return set(names) <= set(present)
-
-
-def _issue(pki: Pki, name: str, subject: x509.Name, names: list[x509.GeneralName]) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    authority = pki.authority
-    builder = _builder(subject, authority.certificate.subject, key.public_key(), _LEAF_DAYS)
-    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-    builder = builder.add_extension(_usage(signs=False), critical=True)
-    purpose = ExtendedKeyUsageOID.SERVER_AUTH if names else ExtendedKeyUsageOID.CLIENT_AUTH
-    builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
-    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
-    builder = builder.add_extension(issuer, critical=False)
-    if names:
-        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    made = builder.sign(authority.key, hashes.SHA256())
-    write_private(pki.path(f"{name}.key"), _pem(key))
-    write_private(pki.path(f"{name}.crt"), made.public_bytes(serialization.Encoding.PEM), 0o644)
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int
-) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
-    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key)
-    builder = builder.serial_number(x509.random_serial_number())
-    return builder.not_valid_before(now - timedelta(hours=1)).not_valid_after(now + timedelta(days=days))
-
-
-def _usage(*, signs: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True, key_cert_sign=signs, crl_sign=signs, content_commitment=False,
-        key_encipherment=False, data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
-    )  # fmt: skip
+    return set(alternatives(names)) <= set(present)

@@ -27,10 +27,10 @@ from moorage.kube.client import Client
 from moorage.kube.errors import Conflict, NotFound
 from moorage.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
 from moorage.kube.tls import load_pair
+from moorage.serving.certificates import Pair, is_ageing, issue, live_bundle, make_authority
 from moorage.serving.connection import Application
 
 from .admission_http import MOST
-from .certificates import Pair, is_ageing, issue, live_bundle, make_authority
 from .install import CONFIGURATION
 from .serving import Listener
 

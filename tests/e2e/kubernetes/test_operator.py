@@ -19,7 +19,7 @@ from tests.real.process import poll
 from moorage.core.meta import JsonObject, Key
 from moorage.kube import resources
 from moorage.kube.errors import ApiError
-from moorage.runtime.certificates import make_authority
+from moorage.serving.certificates import make_authority
 
 pytestmark = [pytest.mark.conformance, pytest.mark.e2e, pytest.mark.timeout(900)]
 LEASE = Key("moorage-system", "moorage")

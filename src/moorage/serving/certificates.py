@@ -1,7 +1,7 @@
-"""Certificates for the admission server: files that somebody else renews, or our own authority.
+"""Certificates of our own servers: an authority, and what it issues to servers and to clients.
 
 Enters: names and times. Leaves: PEM texts. Private keys stay in values that cannot be printed. Pure but for the random
-numbers of key generation.
+numbers of key generation. Source: RFC 5280.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
 
 from moorage.core.secret import SecretText
 
@@ -39,33 +39,43 @@ class Pair:
 def make_authority(name: str, now: datetime, life: timedelta = AUTHORITY_LIFE) -> Pair:
     """A new self-signed authority."""
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    subject = subject_of(name)
     builder = (
         _builder(subject, subject, key.public_key(), now, life)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_key_usage(signs=True), critical=True)
     )
-    return Pair(_pem(builder.sign(key, hashes.SHA256())), _key_pem(key))
+    return Pair(_pem(builder.sign(key, hashes.SHA256())), key_pem(key))
 
 
 def issue(authority: Pair, names: Sequence[str], now: datetime, life: timedelta = LEAF_LIFE) -> Pair:
     """A server certificate for DNS names and IP addresses; it never outlives its authority."""
+    return _issue(authority, subject_of(names[0][:64]), names, now, life)
+
+
+def identify(authority: Pair, subject: x509.Name, now: datetime, life: timedelta = LEAF_LIFE) -> Pair:
+    """A client certificate; it never outlives its authority."""
+    return _issue(authority, subject, (), now, life)
+
+
+def _issue(authority: Pair, subject: x509.Name, names: Sequence[str], now: datetime, life: timedelta) -> Pair:
     issuer = authority.parsed
     signer = serialization.load_pem_private_key(authority.key.reveal().encode(), None)
     if not isinstance(signer, ec.EllipticCurvePrivateKey):
         raise ValueError("the authority's key is not an elliptic curve key")
     life = min(life, issuer.not_valid_after_utc - now)
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
+    purpose: ObjectIdentifier = ExtendedKeyUsageOID.SERVER_AUTH if names else ExtendedKeyUsageOID.CLIENT_AUTH
     builder = (
         _builder(subject, issuer.subject, key.public_key(), now, life)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(signs=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
     )
-    return Pair(_pem(builder.sign(signer, hashes.SHA256())), _key_pem(key))
+    if names:
+        builder = builder.add_extension(alternatives(names), critical=False)
+    return Pair(_pem(builder.sign(signer, hashes.SHA256())), key_pem(key))
 
 
 def is_ageing(pair: Pair, now: datetime) -> bool:
@@ -82,6 +92,17 @@ def live_bundle(bundle: str, now: datetime) -> str:
     except ValueError:
         return ""
     return "".join(_pem(item) for item in found if item.not_valid_after_utc > now)
+
+
+def subject_of(name: str, organization: str = "") -> x509.Name:
+    """A subject by common name, in an organization: Kubernetes reads them as user and group."""
+    group = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization)] if organization else []
+    return x509.Name([*group, x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def alternatives(names: Sequence[str]) -> x509.SubjectAlternativeName:
+    """DNS names and IP addresses as a certificate holds them."""
+    return x509.SubjectAlternativeName([_general_name(name) for name in names])
 
 
 def _general_name(name: str) -> x509.GeneralName:
@@ -117,7 +138,8 @@ def _pem(certificate: x509.Certificate) -> str:
     return certificate.public_bytes(serialization.Encoding.PEM).decode()
 
 
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> SecretText:
+def key_pem(key: ec.EllipticCurvePrivateKey) -> SecretText:
+    """A private key as PKCS #8 in PEM, unencrypted."""
     text = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
