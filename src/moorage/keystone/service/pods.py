@@ -229,6 +229,8 @@ def uwsgi(spec: KeystoneSpec, *, socket: str = "") -> list[str]:
     argv = ["uwsgi", "--http-socket", *where, "--module", "keystone.wsgi.api:application"]
     argv += ["--master", "--lazy-apps", "--need-app", "--enable-threads", "--buffer-size", "65535"]
     argv += ["--processes", str(server.processes), "--threads", str(server.threads)]
+    if server.processes > 1:  # Keystone's code is read once for all workers; each makes the application for itself
+        argv += ["--shared-import", "keystone.server.wsgi"]
     argv += ["--hook-master-start", "unix_signal:15 gracefully_kill_them_all"]
     argv += ["--worker-reload-mercy", str(min(draining.MERCY, max(1, spec.pods.grace - spec.pods.pre_stop)))]
     argv += ["--log-master", "--log-format", f"{client} {_LOG_FORMAT}", "--add-header", "Connection: close"]
