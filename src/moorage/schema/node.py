@@ -230,17 +230,31 @@ def _is_plain(node: Node) -> bool:
     return not (restricted or nested or node.kinds is _ANY)
 
 
-def anywhere(what: str, test: Callable[[Node], bool], node: Node, seen: frozenset[int] = frozenset()) -> bool:
-    """Whether a node or one below it passes a test; remembered on the nodes as `what`."""
-    if id(node) in seen:
-        return False
+def anywhere(what: str, test: Callable[[Node], bool], node: Node) -> bool:
+    """Whether a node or one below it passes a test; remembered as `what` on all nodes that were looked at."""
     if what not in node.cache:
-        inner = seen | {id(node)}
-        found = test(node) or any(anywhere(what, test, child, inner) for child in node.children())
-        if seen and not found:  # a type that contains itself: what lies above was not looked at
-            return False
-        node.cache[what] = found
+        _search(what, test, node)
     return bool(node.cache[what])
+
+
+def _search(what: str, test: Callable[[Node], bool], root: Node) -> None:
+    """Each node is looked at once, also where types contain themselves; what passes is so for all that lead to it."""
+    nodes, above, todo = {id(root): root}, dict[int, list[Node]](), [root]
+    while todo:
+        node = todo.pop()
+        for child in () if what in node.cache else node.children():
+            above.setdefault(id(child), []).append(node)
+            if id(child) not in nodes:
+                nodes[id(child)] = child
+                todo.append(child)
+    found, passing = set[int](), [node for node in nodes.values() if node.cache.get(what, False) or test(node)]
+    while passing:
+        node = passing.pop()
+        if id(node) not in found:
+            found.add(id(node))
+            passing += above.get(id(node), ())
+    for node in nodes.values():
+        node.cache[what] = id(node) in found
 
 
 has_rules: Final = partial(anywhere, "rules", lambda node: bool(node.rules))
