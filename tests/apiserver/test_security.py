@@ -10,9 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 from tests.apiserver.conftest import CONFIG_MAPS, NAMESPACED, Client, config_map
 
 from moorage.apiserver import Server
+from moorage.apiserver.access import refusal
+from moorage.apiserver.auth import impersonated
+from moorage.apiserver.errors import StatusError
+from moorage.apiserver.request import Target, User
 
 REVIEWS = "/apis/authentication.k8s.io/v1"
 
@@ -118,6 +123,25 @@ async def test_impersonation_needs_the_right(client: Client) -> None:
     ):
         assert answer2.status == 403
         assert 'cannot impersonate resource "users"' in (await answer2.json())["message"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "more"),
+    [("groups", {}), ("uids", {"impersonate-uid": "7"}), ("userextras/scope", {"impersonate-extra-scope": "s"})],
+)
+def test_each_part_of_an_impersonated_user_needs_the_right(resource: str, more: dict[str, str]) -> None:
+    """Who may be somebody else may not say more of him; the refusal names the part as kube-apiserver names it."""
+
+    def require(user: User, target: Target) -> None:
+        if target.resource != "users":
+            raise refusal(user, target)
+
+    groups = ("g",) if resource == "groups" else ()
+    with pytest.raises(StatusError) as found:
+        impersonated(User("bob"), {"impersonate-user": "ann", **more}, groups, require)
+    head, _, why = found.value.message.partition(" is forbidden: ")
+    assert head.partition(".")[0].partition(" ")[0] == resource.partition("/")[0]
+    assert why.startswith(f'User "bob" cannot impersonate resource "{resource}" in API group ')
 
 
 async def test_the_audit_log_holds_who_did_what_and_no_secret(client: Client) -> None:
