@@ -28,28 +28,18 @@ def parse_duration(text: str) -> float:
     return sign * total
 
 
+_DAY = 24 * 3600
+_AGES = (
+    (120, 1, "s", 0, ""), (600, 60, "m", 1, "s"), (3 * 3600, 60, "m", 0, ""), (8 * 3600, 3600, "h", 60, "m"),
+    (2 * _DAY, 3600, "h", 0, ""), (8 * _DAY, _DAY, "d", 3600, "h"), (730 * _DAY, _DAY, "d", 0, ""),
+    (8 * 365 * _DAY, 365 * _DAY, "y", _DAY, "d"), (float("inf"), 365 * _DAY, "y", 0, ""),
+)  # fmt: skip
+"""Spans that are shorter than the first number, in this unit, and the rest in that one; 0: the rest is not told."""
+
+
 def format_age(seconds: float) -> str:
     """A span as kubectl prints ages: 59s, 4m10s, 3h, 2d."""
     whole = max(0, int(seconds))
-    if whole < 120:
-        return f"{whole}s"
-    minutes = whole // 60
-    if minutes < 10:
-        rest = whole % 60
-        return f"{minutes}m{rest}s" if rest else f"{minutes}m"
-    if minutes < 180:
-        return f"{minutes}m"
-    hours = minutes // 60
-    if hours < 8:
-        rest = minutes % 60
-        return f"{hours}h{rest}m" if rest else f"{hours}h"
-    if hours < 48:
-        return f"{hours}h"
-    days = hours // 24
-    if days < 8:
-        rest = hours % 24
-        return f"{days}d{rest}h" if rest else f"{days}d"
-    if days < 730:
-        return f"{days}d"
-    years, rest = divmod(days, 365)
-    return f"{years}y{rest}d" if years < 8 and rest else f"{years}y"
+    _, size, unit, part, small = next(row for row in _AGES if whole < row[0])
+    rest = whole % size // part if part else 0
+    return f"{whole // size}{unit}" + (f"{rest}{small}" if rest else "")
