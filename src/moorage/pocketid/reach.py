@@ -27,7 +27,9 @@ from .instance.types import KIND as INSTANCE
 from .listings import Listing
 from .references import LEAVE, READY
 from .rest import Access, Api, Client, Feature, Group, PocketID, Server, User, Version
+from .rest_version import Support
 
+LACKED_FOR: Final = timedelta(hours=1)
 _END: Final = "-----END CERTIFICATE-----"
 
 
@@ -77,7 +79,7 @@ class Narrowed:
 class Lists:
     """What all passes share of one server.
 
-    `skew`: how far its clock is ahead of ours. `lacks`: features that it turned out not to have. `refused`: logo URLs that it refused, and until
+    `skew`: how far its clock is ahead of ours. `lacks`: features that the server of `version` turned out not to have, and when. `refused`: logo URLs that it refused, and until
     when they are not tried again. `narrowed`: grants by client and API.
     """
 
@@ -86,9 +88,21 @@ class Lists:
     apis: Listing[Api] = field(default_factory=Listing)
     users: Listing[User] = field(default_factory=Listing)
     skew: timedelta = timedelta(0)
-    lacks: set[Feature] = field(default_factory=set)
+    lacks: dict[Feature, datetime] = field(default_factory=dict)
+    version: Version | None = None
     refused: dict[str, datetime] = field(default_factory=dict)
     narrowed: dict[tuple[str, str], Narrowed] = field(default_factory=dict)
+
+    def lacking(self, version: Version | None, now: datetime) -> frozenset[Feature]:
+        """What a server of this version turned out not to have: forgotten with the version; against the version's word it counts for an hour."""
+        if version != self.version:
+            self.version = version
+            self.lacks.clear()
+        return frozenset(
+            feature
+            for feature, since in self.lacks.items()
+            if now < since + LACKED_FOR or version is None or version.supports(feature) is not Support.YES
+        )
 
     def clock(self, remote: PocketID, now: datetime) -> datetime:
         """The server's time by its latest answer, else by what was known of its clock."""

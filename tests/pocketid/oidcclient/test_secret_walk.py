@@ -58,6 +58,25 @@ async def test_a_stored_value_that_was_cut_or_changed_is_replaced(here: Scene, e
     assert here.writes() == []
 
 
+async def test_a_replaced_declared_secret_that_begins_like_its_successor_ends_with_the_overlap(here: Scene) -> None:
+    """Four characters do not tell them apart; the mark does, from the push on."""
+    old, new = "prod-secret-value-0004", "prod-secret-value-0005"
+    await here.secret("source", value=old)
+    ref = {"name": "source", "key": "value"}
+    await here.make(clientSecretRef=ref, clientSecretOverlap="1h")
+    await here.settle()
+    await here.secret("source", value=new)
+    await here.settle()
+    assert [await here.login(here.server().id, value) for value in (old, new)] == [200, 200]
+    assert [row.get("current", False) for row in (await here.status())["secrets"]] == [False, True]
+    here.later(hours=2)
+    await here.settle()
+    assert [await here.login(here.server().id, value) for value in (old, new)] == [401, 200]
+    here.server().secrets.clear()
+    await here.settle()
+    assert await here.login(here.server().id, new) == 200
+
+
 async def test_another_secret_of_the_client_that_a_person_stores_is_kept(here: Scene) -> None:
     """It was made at the server by hand, and is what they want."""
     await ready_client(here)

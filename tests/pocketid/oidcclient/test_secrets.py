@@ -164,16 +164,16 @@ def test_a_declared_value_that_is_missing_is_an_error() -> None:
 @pytest.mark.case("PIDD1", "PIDD2", "PIDD3")
 def test_a_declared_value_is_pushed_on_a_new_revision_or_when_it_is_missing() -> None:
     held = [row("mine", "abcd")]
-    assert plans.declared_plan(VALUE, held, NOW, changed=False) is None
-    assert plans.declared_plan(VALUE, held, NOW, changed=True) is not None
-    assert plans.declared_plan(VALUE, [row("x", "wxyz")], NOW, changed=False) is not None
+    assert plans.declared_plan(VALUE, there=plans.present(VALUE, held, NOW), changed=False) is None
+    assert plans.declared_plan(VALUE, there=plans.present(VALUE, held, NOW), changed=True) is not None
+    assert plans.declared_plan(VALUE, there=plans.present(VALUE, [row("x", "wxyz")], NOW), changed=False) is not None
     assert plans.source_version("source", "key", "42") == "source/key@42"
 
 
 @pytest.mark.case("P2")
 def test_no_plan_prints_a_value_or_the_first_characters_of_one() -> None:
     made = Made(MadeSecret(row("new", "abcd"), VALUE), Trigger.INITIAL)
-    push = plans.declared_plan(VALUE, [], NOW, changed=True)
+    push = plans.declared_plan(VALUE, there=plans.present(VALUE, [], NOW), changed=True)
     shown = repr((made, push, plans.Store(VALUE, Trigger.DRIFT), row("a", "abcd"), made.made))
     assert "abcd" not in shown
     assert "stored-value" not in shown

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from tests.crashpoints import passes
 
 from moorage.core.outcome import Waiting
+from moorage.pocketid.instance.room import ROOM as INSTANCE_ROOM
+from moorage.pocketid.oidcclient.room import ROOM
 
-from .scene import CALLBACK, Scene
+from .scene import CALLBACK, INSTANCE_KEY, KEY, Scene
 
 
 @pytest.mark.case("PIDC1")
@@ -112,6 +115,26 @@ async def test_a_field_of_a_newer_server_is_told_and_sent_after_the_upgrade(here
     here.fake.upgrade("2.17.0")
     await here.attach()
     await here.settle()
+    assert (await here.ready())[0] == "True/Reconciled"
+    assert here.server().settings["backchannelLogoutURL"] == "https://wiki.example.org/logout"
+
+
+@pytest.mark.parametrize(("says", "hours"), [("unknown", 0), ("2.17.0", 1)])
+@pytest.mark.case("PIDX16")
+async def test_what_a_server_lacked_is_forgotten_with_its_version_or_after_an_hour(
+    here: Scene, says: str, hours: int
+) -> None:
+    """One process all the while: an upgrade in place is seen by the version, or, where the old server had said it already, by trying again."""
+    here.fake.upgrade(says, (2, 14))
+    await here.attach()
+    await here.make(backchannelLogoutUrl="https://wiki.example.org/logout")
+    async with here.world() as world:
+        await passes(ROOM, world, KEY)
+        assert (await here.ready())[0] == "False/UnsupportedVersion"
+        here.fake.upgrade("2.17.0")
+        await passes(INSTANCE_ROOM, world, INSTANCE_KEY)
+        here.later(hours=hours)
+        await passes(ROOM, world, KEY)
     assert (await here.ready())[0] == "True/Reconciled"
     assert here.server().settings["backchannelLogoutURL"] == "https://wiki.example.org/logout"
 

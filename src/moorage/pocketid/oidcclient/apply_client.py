@@ -146,7 +146,7 @@ def _lacking(seen: Seen, lists: Lists, plan: UpdateClient | CreateClient, client
     missing = dropped(plan.body, client.raw)
     ends = {path.rpartition(".")[2] for path in missing}
     found = {item for item in Feature if item.member in ends}
-    lists.lacks |= found
+    lists.lacks |= dict.fromkeys(found, seen.now)
     return seen.after(lacks=seen.lacks | found)
 
 

@@ -134,7 +134,7 @@ async def _write(world: World, seen: Seen, manifest: JsonObject) -> Seen:
     if before is None:
         return seen
     found = stored(seen.client, answer)
-    seen = seen.after(secrets=before.after(stored=found.value, altered=False), history=found.history)
+    seen = seen.after(secrets=before.after(stored=found.value, altered=False, known=""), history=found.history)
     return _told(seen, before, made)
 
 

@@ -33,7 +33,8 @@ VALUE_KEY: Final = f"{GROUP}/client-secret-key"
 LABELS: Final = f"{GROUP}/additional-labels"
 """Names of the declared labels: those that are declared no more are taken away."""
 MARK: Final = f"{GROUP}/client-secret-mark"
-"""Which secret of the server the value is, and a digest of it: a value that was cut or changed later may begin like the one that was stored."""
+"""Which secret of the server the value is, and by what that is known: four characters do not tell it, and a value may be cut or changed later."""
+DIGEST: Final = "digest:"
 _OURS: Final = frozenset({ROTATED_AT, SCHEDULED_AT, VALUE_KEY, LABELS, MARK})
 _LONGEST_KEY: Final = 253
 _ENDPOINTS: Final = {
@@ -151,7 +152,12 @@ def _history(secret: JsonObject) -> History:
 
 def mark_of(id: str, value: SecretText) -> str:
     """The mark of a value that the server made, as long and as random as a key: a digest tells nothing of it."""
-    return f"{id} {concealed_digest(value.reveal(), id.encode())}"
+    return f"{id} {DIGEST}{concealed_digest(value.reveal(), id.encode())}"
+
+
+def declared_mark(id: str, version: str) -> str:
+    """The mark of a declared value, which may be short: the revision that it was read from, and no digest."""
+    return f"{id} {version}"
 
 
 def _annotations(secret: JsonObject) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from datetime import datetime
 from moorage.core.secret import SecretText
 from moorage.pocketid.rest_types import Client
 
-from .render import mark_of, stored
+from .render import DIGEST, declared_mark, mark_of, stored
 from .rotation import NEVER, anchor_of, due, spacing_of, span_of
 from .secret_steps import Mode, Secrets, mode_of, stores
 from .secrets import present, resolve
@@ -30,7 +30,8 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
     value = found.value
     if pending and value is not None and not present(value, client.secrets, server_now):
         value = None  # it was of a client that is gone
-    altered = mode is Mode.OWN and value is not None and _is_altered(value, found.history.mark, client, server_now)
+    mark = found.history.mark
+    own = value if mode is Mode.OWN else None
     secrets = Secrets(
         mode=mode,
         held=client.secrets,
@@ -42,7 +43,8 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
         changed=version not in (status.client_secret_source_version, seen.pushed_version),
         asked=seen.annotations.get(REGENERATE) == "true",
         pending=pending,
-        altered=altered,
+        altered=own is not None and _is_altered(own, mark, client, server_now),
+        known=_known(mark, version) if mode is Mode.DECLARED else "",
         rotation=due(
             seen.now,
             anchor_of(found.history.rotated_at, resource.metadata.creation_timestamp or ""),
@@ -57,4 +59,10 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
 def _is_altered(value: SecretText, mark: str, client: Client, server_now: datetime) -> bool:
     """Whether it looks like the secret that we marked, and is another text; what begins like another secret is a person's own choice."""
     found = resolve(value, client.secrets, server_now) if mark else None
-    return found is not None and mark.startswith(f"{found.id} ") and mark != mark_of(found.id, value)
+    return found is not None and mark.startswith(f"{found.id} {DIGEST}") and mark != mark_of(found.id, value)
+
+
+def _known(mark: str, version: str) -> str:
+    """The id that the mark proves, of the declared value of this revision."""
+    id = mark.partition(" ")[0]
+    return id if mark == declared_mark(id, version) else ""

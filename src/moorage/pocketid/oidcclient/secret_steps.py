@@ -87,7 +87,7 @@ class Secrets(Snapshot):
     from a pass that could not store it; it must be dropped at the end of a pass that stored it. `declared`: the value behind clientSecretRef,
     None when it has a fault. `changed`: its revision is not the recorded one. `asked`: the annotation. `pending`: the client was created by us
     and its first secret is not stored yet: nobody was given any other, so those have no overlap. `discarded`: mints of this pass that collided.
-    `altered`: the stored value begins like the one that we stored, and is another.
+    `altered`: the stored value begins like the one that we stored, and is another. `known`: the id of the declared value, by the mark of its push.
     """
 
     derived = ("fresh", "valid", "presented", "current")
@@ -106,6 +106,7 @@ class Secrets(Snapshot):
     rotation: Verdict = field(default_factory=lambda: NotDue(None))
     discarded: int = 0
     altered: bool = False
+    known: str = ""
 
     @cached_property
     def fresh(self) -> Made | None:
@@ -134,6 +135,8 @@ class Secrets(Snapshot):
         """The secret on the server that holds the valid value; None when that cannot be told."""
         if self.fresh is not None and self.fresh.value == self.valid:
             return next(item for item in self.held if item.id == self.fresh.id)
+        if self.known:
+            return next((item for item in self.held if item.id == self.known and alive(item, self.server_now)), None)
         return resolve(self.valid, self.held, self.server_now) if self.valid and not self.altered else None
 
     def minted(self, made: Made) -> Secrets:
@@ -153,7 +156,7 @@ class Secrets(Snapshot):
 
     def written(self) -> Secrets:
         """After the credentials Secret was written with what is presented."""
-        return self.after(stored=self.presented, altered=False)
+        return self.after(stored=self.presented, altered=False, known="")
 
 
 Answer: TypeAlias = Step | None
@@ -203,9 +206,8 @@ def a_declared_value_is_pushed(secrets: Secrets) -> Answer:
             if made.value == secrets.declared
             else Impossible("Pocket-ID stored another value than clientSecretRef declares")
         )
-    plan = declared_plan(
-        secrets.declared, secrets.held, secrets.server_now, changed=secrets.changed, stored=secrets.stored
-    )
+    there = _is_there(secrets, secrets.declared)
+    plan = declared_plan(secrets.declared, there=there, changed=secrets.changed, stored=secrets.stored)
     return plan and (_room(secrets) or plan)
 
 
@@ -284,7 +286,12 @@ def _rotation_due(secrets: Secrets) -> bool:
 
 def _lost(secrets: Secrets) -> bool:
     stored = secrets.stored
-    return stored is not None and (secrets.altered or not present(stored, secrets.held, secrets.server_now))
+    return stored is not None and (secrets.altered or not _is_there(secrets, stored))
+
+
+def _is_there(secrets: Secrets, value: SecretText) -> bool:
+    """Whether the server has it: the secret that it is known to be, else any that it could be."""
+    return secrets.current is not None if secrets.known else present(value, secrets.held, secrets.server_now)
 
 
 TRIGGERS: Final[Mapping[Mode, tuple[tuple[Trigger, Callable[[Secrets], bool]], ...]]] = {

@@ -248,11 +248,8 @@ def source_version(name: str, key: str, resource_version: str) -> str:
     return f"{name}/{key}@{resource_version}"
 
 
-def declared_plan(
-    value: SecretText, held: Held, now: datetime, *, changed: bool, stored: SecretText | None = None
-) -> Push | None:
-    """Push a declared value when its Secret has a new revision, or when no secret can be it."""
-    there = present(value, held, now)
+def declared_plan(value: SecretText, *, there: bool, changed: bool, stored: SecretText | None = None) -> Push | None:
+    """Push a declared value when its Secret has a new revision, or when the server does not have it."""
     if not changed and there:
         return None
     return Push(value, repeats=there and stored in (None, value))
