@@ -23,6 +23,7 @@ from .credentials import Credentials, ExecPlugin, ExecSpec, Fixed, TokenFile, ba
 from .tls import SYSTEM_TLS, Tls
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # each command reads one: 5 ms in Python, 0.3 in C
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def _merge(paths: Sequence[Path], *, explicit: bool) -> tuple[_Merged, str]:
 
 def _merge_file(merged: _Merged, path: Path) -> None:
     try:
-        document = yaml.safe_load(_read(path)) or {}
+        document = yaml.load(_read(path), _LOADER) or {}  # noqa: S506  a safe one
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
