@@ -6,10 +6,12 @@ Enters: nothing, or bytes to sign. Leaves: JWTs, signatures, base64 texts. Keys 
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import secrets
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from cryptography import x509
@@ -67,3 +69,16 @@ class SigningKey:
         )
         made = builder.sign(self.private, hashes.SHA256())
         return base64.b64encode(made.public_bytes(serialization.Encoding.DER)).decode()
+
+
+_TURN = itertools.count()
+
+
+@cache
+def _pair(_number: int) -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(65537, 2048)
+
+
+def kept() -> SigningKey:
+    """A key of one of four pairs of this process, in turn: to make a pair takes longer than most tests, and where nobody forges it need not be new."""
+    return SigningKey(private=_pair(next(_TURN) % 4))

@@ -14,7 +14,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tests.fakes.idp.keys import SigningKey
+from tests.fakes.idp.keys import kept
 
 from .clock import SECOND, Clock
 from .configuration import DEFAULTS
@@ -59,7 +59,7 @@ class Fake:
         seed: int = 0,
     ) -> None:
         self.api_key, self.app_url = api_key, app_url
-        self.store, self.clock, self.key = Store(), Clock(zone_minutes), SigningKey()
+        self.store, self.clock, self.key = Store(), Clock(zone_minutes), kept()
         self.shown = Shown(self.store, self.clock, NEWEST, seed)
         self.faults, self.journal, self.limiter, self.issued = Faults(), Journal(), Limiter(limited), Issued()
         self.config = {**DEFAULTS, "autoCreateOidcClientSecret": "true", **(config or {})}
