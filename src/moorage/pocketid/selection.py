@@ -102,6 +102,13 @@ def admits(instance: JsonObject, namespace: str) -> bool:
     return allowed is None or namespace == instance["metadata"]["namespace"] or namespace in allowed
 
 
+def trusts(instance: JsonObject, namespace: str) -> bool:
+    """Whether users of a namespace may be administrators, and people who exist already: its own, and those of `adminNamespaces`."""
+    return namespace == instance["metadata"]["namespace"] or namespace in (
+        instance["spec"].get("adminNamespaces") or ()
+    )
+
+
 def selector_faults(selector: LabelSelector | None) -> Iterator[FieldError]:
     """What apimachinery refuses of a label selector: keys and values that no label has, operators with the wrong values."""
     if selector is None:

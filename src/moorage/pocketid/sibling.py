@@ -50,6 +50,7 @@ class Bond:
         left: the instance that the object was bound to before.
         issuer: what people open in a browser, without a trailing slash.
         leaves: the instance leaves what belongs to it at the server, whatever is deleted.
+        trusts: objects of this namespace may make administrators, and take over people who exist.
     """
 
     instance: BoundInstance | None = None
@@ -60,6 +61,7 @@ class Bond:
     left: BoundInstance | None = None
     issuer: str = ""
     leaves: bool = False
+    trusts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from .oidcclient.types import KIND as CLIENT
 from .reach import Facts, NotReachable, facts_of, reach
 from .references import BoundInstance
 from .rest import Forbidden, NotFound, PocketIDError, RateLimited, ServerFailed, Unauthorized, Unreachable
-from .selection import NotSelected, bound_instance, counts_at, home, one_server, select
+from .selection import NotSelected, bound_instance, counts_at, home, one_server, select, trusts
 from .sibling import REFUSED_POLL, Bond, Mark, Record, Sibling, Trouble
 
 LEAST_WAIT: Final = 5.0
@@ -62,6 +62,7 @@ def bond_of(world: World, resource: Any) -> Bond:
     if isinstance(chosen, NotSelected):
         return Bond(fault=chosen.why)
     bond = _bond(world, chosen.instance, chosen.left)
+    bond = replace(bond, trusts=trusts(chosen.instance, resource.metadata.namespace))
     return replace(bond, ready=False, why="it is being deleted") if is_terminating(chosen.instance) else bond
 
 
@@ -297,11 +298,12 @@ def _matters(old: JsonObject | None, new: JsonObject | None) -> bool:
     return _shape(old) != _shape(new)
 
 
-def _shape(instance: JsonObject | None) -> tuple[Facts, Any, Any] | None:
+def _shape(instance: JsonObject | None) -> tuple[Facts, Any, Any, Any] | None:
     if instance is None:
         return None
     facts = replace(facts_of(instance), last_rotated=None, least_spacing=None)
-    return facts, instance["metadata"].get("labels"), instance["spec"].get("allowedNamespaces")
+    spec = instance["spec"]
+    return facts, instance["metadata"].get("labels"), spec.get("allowedNamespaces"), spec.get("adminNamespaces")
 
 
 def names_index(resource: Any, name: str, refs: Callable[[JsonObject], Iterable[JsonObject]]) -> Index:

@@ -22,7 +22,9 @@ from moorage.schema.fielderror import FieldError, invalid, required
 from moorage.schema.model import Model
 from moorage.schema.review import Review
 
-_SHARED: Final = frozenset({"external", "allowed_namespaces", "client_rotation", "app_url", "deployment_type"})
+_SHARED: Final = frozenset(
+    {"external", "admin_namespaces", "allowed_namespaces", "client_rotation", "app_url", "deployment_type"}
+)
 """Fields that an external instance uses, or that a default fills in."""
 _NEAR: Final = (".svc", ".svc.cluster.local", "localhost")
 _KEPT: Final = "stands in the resource for all who may read it; a Secret (valueFrom) keeps it"

@@ -104,6 +104,13 @@ class Spec(Model):
         max_items=512,
         list_type="set",
     )
+    admin_namespaces: tuple[Annotated[str, _NAMESPACE], ...] | None = field(
+        None,
+        doc="Namespaces, beside the instance's own, whose PocketIDUsers may be administrators, and take over people who exist already:"
+        " whoever may write users there can do anything at this server. Absent: none.",
+        max_items=512,
+        list_type="set",
+    )
     client_rotation: ClientRotation | None = field(
         None, alias="OIDCClientRotation", doc="How often clients rotate their secrets."
     )

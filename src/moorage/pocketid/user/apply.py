@@ -21,6 +21,7 @@ from moorage.runtime.world import World
 
 from .keys import Held, Shelf, encoded, end_of, manifest, place, shelf_of
 from .observe import NOUN
+from .powers import overreach
 from .seen import Create, Delete, DropKey, MakeKey, MakeLink, Plan, Seen, SetClaims, Update, WriteData, WriteKeys
 from .types import KIND, ApiKey
 
@@ -80,6 +81,9 @@ async def _create(seen: Seen, client: PocketID, users: Listing[User], plan: Crea
         if there is None:
             raise
         made = there
+        if overreach(found := seen.with_found(made)):
+            users.note(made)
+            return found
     return taken(NOUN, seen, users, made, "created" if made.id == plan.id else "adopted")
 
 

@@ -29,6 +29,7 @@ from moorage.pocketid.sibling import (
 from moorage.runtime.room import Event, Released
 
 from .keys import encoded, is_due, place
+from .powers import overreach
 from .seen import Create, Delete, DropKey, MakeKey, MakeLink, Plan, Seen, SetClaims, Update, WriteData, WriteKeys
 from .types import DELETE
 
@@ -54,6 +55,12 @@ def it_is_a_person(seen: Seen) -> Answer:
     if STATIC_KEY_OWNER not in (seen.resource.spec.user_id, seen.found.id if seen.found else None):
         return None
     return Stalled("ReconcileError", f"user {STATIC_KEY_OWNER} owns the API key of the operator; declare another one")
+
+
+def powers_are_given(seen: Seen) -> Answer:
+    """What would make a tenant of the cluster an administrator of the server is asked of the instance."""
+    why = overreach(seen)
+    return Stalled("NotPermitted", why) if why else None
 
 
 def secrets_are_ours(seen: Seen) -> Answer:
@@ -181,7 +188,7 @@ def directory_agrees(seen: Seen) -> Answer:
 
 RULES: Final[tuple[Rule, ...]] = (
     instance_is_selected, instance_is_ready, server_can_be_asked, values_are_there, look_worked, nobody_else_has_it, it_is_a_person,
-    secrets_are_ours, bound_first("userID", "oneTimeLoginExpiresAt"), keys_of_a_lost_user_go, link_is_announced, user_exists,
+    powers_are_given, secrets_are_ours, bound_first("userID", "oneTimeLoginExpiresAt"), keys_of_a_lost_user_go, link_is_announced, user_exists,
     made_keys_are_kept, settings_are_current, claims_are_exact, link_is_made, data_is_written, former_keys_go, keys_are_made,
     directory_agrees,
 )  # fmt: skip

@@ -23,6 +23,7 @@ from moorage.runtime.world import World
 
 from .decide import decide
 from .keys import RECORD, Shelf, place, shelf_of
+from .powers import overreach
 from .seen import Seen, Values
 from .types import DATA_SUFFIX, KIND, PocketIDUser, Value
 
@@ -62,7 +63,8 @@ async def _asked(world: World, seen: Seen, client: PocketID) -> Seen:
     seen = await find(world, seen, search)
     if seen.found is None and seen.look is None:
         seen = await _by_address(world, seen, search)
-    seen = recognised(world, seen, NOUN)
+    if not overreach(seen):
+        seen = recognised(world, seen, NOUN)
     if isinstance(decide(seen), Outcome | Released):
         return seen
     return await look_again(seen, search)

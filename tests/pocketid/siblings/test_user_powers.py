@@ -1,0 +1,116 @@
+"""Users of a namespace that only uses an instance: no administrators, nobody taken over, unless the instance says so."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fakes.pocketid import API_KEY
+from tests.fakes.pocketid.model import STATIC_OWNER, User
+
+from moorage.core.meta import Key
+from moorage.kube.resources import NAMESPACES, SECRETS
+from moorage.pocketid.instance.types import KIND as INSTANCE
+from moorage.pocketid.user.room import ROOM
+
+from .scene import NAMESPACE, Scene, condition, message, ready, scene
+
+KIND, NAME, HOME = "User", "ada", "identity"
+BOSS = {
+    "username": "boss", "email": "boss@example.org", "isAdmin": True, "locale": None, "disabled": False, "emailVerified": True,
+    "firstName": "The", "lastName": "Boss", "displayName": "The Boss",
+}  # fmt: skip
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Scene]:
+    """The instance lives in a namespace of its own and admits that of the users."""
+    async with scene(tmp_path, ROOM) as made:
+        await made.client.delete(INSTANCE.resource, Key(NAMESPACE, "main"))
+        await made.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
+        meta = {"name": "api-key", "namespace": HOME}
+        await made.client.create(
+            SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": {"token": API_KEY}}
+        )
+        await made.client.create(INSTANCE.resource, {
+            "apiVersion": INSTANCE.resource.api_version, "kind": "PocketIDInstance", "metadata": {"name": "main", "namespace": HOME},
+            "spec": {"external": {"url": made.url, "apiKeySecretRef": {"name": "api-key", "key": "token"}}, "allowedNamespaces": [NAMESPACE]},
+        })  # fmt: skip
+        status = {"version": made.fake.version, "url": made.url, "conditions": condition()}
+        await made.client.patch(INSTANCE.resource, Key(HOME, "main"), {"status": status}, subresource="status")
+        yield made
+
+
+def boss(here: Scene, **settings: Any) -> User:
+    """A person who is there before."""
+    user = User("00000001-0000-4000-8000-000000000000", {**BOSS, **settings})
+    here.fake.store.users[user.id] = user
+    return user
+
+
+async def refused(here: Scene, asked: str) -> None:
+    """Nothing was written at the server or in the cluster, the condition says what to do, and the status remembers nobody."""
+    stored = await here.stored(KIND, NAME)
+    assert ready(stored) == "False/NotPermitted"
+    assert asked in message(stored)
+    assert "name pocket-id in spec.adminNamespaces of PocketIDInstance identity/main" in message(stored)
+    assert stored is not None
+    assert "userID" not in stored["status"]
+    assert here.fake.journal.writes() == []
+    assert [
+        item for item in (await here.client.list(SECRETS, NAMESPACE)).items if item["metadata"]["name"] != "api-key"
+    ] == []
+
+
+@pytest.mark.parametrize(("spec", "there"), [
+    ({"username": {"value": "boss"}, "apiKeys": [{"name": "key"}]}, {}),
+    ({"username": {"value": "boss"}}, {"isAdmin": False}),
+    ({"email": {"value": "boss@example.org"}}, {"isAdmin": False}),
+    ({"userID": "00000001-0000-4000-8000-000000000000"}, {"isAdmin": False}),
+], ids=["administrator", "name", "address", "id"])  # fmt: skip
+async def test_nobody_who_exists_is_taken_over_from_elsewhere(
+    here: Scene, spec: dict[str, Any], there: dict[str, Any]
+) -> None:
+    """By no name, address or id: who sets the mail address receives the login codes."""
+    user = boss(here, **there)
+    before = dict(user.settings)
+    await here.make(KIND, NAME, **spec)
+    await here.settle(NAME)
+    await refused(here, "'boss'")
+    assert user.settings == before
+
+
+async def test_nobody_becomes_an_administrator_from_elsewhere(here: Scene) -> None:
+    """Neither at once nor by an edit."""
+    await here.make(KIND, NAME, admin=True, apiKeys=[{"name": "key"}])
+    await here.settle(NAME)
+    await refused(here, "spec.admin makes an administrator")
+
+
+async def test_a_user_of_its_own_is_made_from_elsewhere_and_a_lost_answer_is_known_again(here: Scene) -> None:
+    """Ordinary users are what admitting a namespace is for."""
+    await here.make(KIND, NAME, email={"value": "ada@example.org"}, apiKeys=[{"name": "key"}])
+    await here.settle(NAME)
+    stored = await here.stored(KIND, NAME)
+    assert ready(stored) == "True/Reconciled"
+    await here.says(KIND, NAME, userID=None)
+    await here.settle(NAME)
+    assert ready(await here.stored(KIND, NAME)) == "True/Reconciled"
+    await here.edit(KIND, NAME, admin=True)
+    await here.settle(NAME)
+    assert ready(await here.stored(KIND, NAME)) == "False/NotPermitted"
+    assert not [user for user in here.fake.store.users.values() if user.id != STATIC_OWNER and user.settings["isAdmin"]]
+
+
+async def test_the_instance_can_trust_a_namespace(here: Scene) -> None:
+    """`adminNamespaces` is the word of whoever keeps the instance."""
+    user = boss(here)
+    await here.client.patch(INSTANCE.resource, Key(HOME, "main"), {"spec": {"adminNamespaces": [NAMESPACE]}})
+    await here.make(KIND, NAME, username={"value": "boss"}, admin=True)
+    await here.settle(NAME)
+    stored = await here.stored(KIND, NAME)
+    assert ready(stored) == "True/Reconciled"
+    assert stored is not None
+    assert stored["status"]["userID"] == user.id
