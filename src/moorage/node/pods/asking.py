@@ -21,6 +21,11 @@ from moorage.node.pods.probes import Answer
 _BODY_LIMIT = 10 * 1024
 
 
+def named_ports(container: JsonObject) -> dict[str, int]:
+    """The ports of a container that have names."""
+    return {item["name"]: item["containerPort"] for item in container.get("ports") or () if item.get("name")}
+
+
 @dataclass(frozen=True, slots=True)
 class Asker:
     """Asks one container. `ports`: its named ports; `more`: further variables of commands."""

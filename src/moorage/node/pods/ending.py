@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from moorage.core.meta import JsonObject
-from moorage.node.pods.asking import Asker
+from moorage.node.pods.asking import Asker, named_ports
 from moorage.node.pods.status import is_sidecar
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ async def _hook(worker: Worker, record: Record, deadline: Deadline, said: Mappin
     run = record.run
     assert run is not None
     handler = record.container["lifecycle"]["preStop"]
-    ports = {item["name"]: item["containerPort"] for item in record.container.get("ports") or () if "name" in item}
-    answer = await Asker(worker.pod_ip, ports, run, said).attempt(handler, deadline.left)
+    asker = Asker(worker.pod_ip, named_ports(record.container), run, said)
+    answer = await asker.attempt(handler, deadline.left)
     if not answer.good and not run.ended.is_set():
         worker.warn("FailedPreStopHook", answer.message)
 

@@ -23,7 +23,7 @@ from moorage.node import times
 from moorage.node.network.names import hosts_text, write_hosts
 from moorage.node.pods import container as containers
 from moorage.node.pods import status
-from moorage.node.pods.asking import Asker
+from moorage.node.pods.asking import Asker, named_ports
 from moorage.node.pods.ending import Deadline, end_container, end_pod
 from moorage.node.pods.environment import Missing
 from moorage.node.pods.folders import remove
@@ -225,7 +225,7 @@ class Worker:
         assert record.run is not None
         run = record.run
         record.noted = False
-        asker = Asker(self.pod_ip, _ports(record.container), run)
+        asker = Asker(self.pod_ip, named_ports(record.container), run)
 
         def failed(kind: str, message: str, last: bool) -> None:
             self.warn("Unhealthy", f"{kind} probe failed: {message}")
@@ -249,7 +249,7 @@ class Worker:
 
     async def _await_end(self, record: Record, run: containers.Run) -> None:
         if hook := ((record.container.get("lifecycle") or {}).get("postStart")):
-            asker = Asker(self.pod_ip, _ports(record.container), run)
+            asker = Asker(self.pod_ip, named_ports(record.container), run)
             answer = await asker.attempt(hook, float(self.grace))
             if not answer.good and not run.ended.is_set():
                 self.warn("FailedPostStartHook", answer.message)
@@ -361,7 +361,3 @@ class Worker:
     @property
     def _name(self) -> str:
         return f"{self.pod['metadata']['namespace']}/{self.pod['metadata']['name']}"
-
-
-def _ports(container: JsonObject) -> dict[str, int]:
-    return {item["name"]: item["containerPort"] for item in container.get("ports") or () if item.get("name")}
