@@ -25,6 +25,9 @@ Plan = TypeVar("Plan")
 class Caches(Protocol):
     """The shared read side: what the reflectors hold. Objects are shared and must not be changed."""
 
+    writing: set[tuple[ResourceType, Key]]
+    """Objects that passes are writing just now."""
+
     def get(self, rt: ResourceType, key: Key) -> JsonObject | None:
         """The object as last seen, or None."""
         ...

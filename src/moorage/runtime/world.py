@@ -31,6 +31,8 @@ class Caches:
 
     def __init__(self, reflectors: Mapping[ResourceType, Reflector]) -> None:
         self._reflectors = reflectors
+        self.writing: set[tuple[ResourceType, Key]] = set()
+        """Objects that passes are writing just now: a pass knows what it writes, and need not be woken by it."""
 
     def reflector(self, rt: ResourceType) -> Reflector:
         """The reflector of a type.

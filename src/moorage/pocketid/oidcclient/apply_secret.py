@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from moorage.core.meta import JsonObject, Key
 from moorage.kube.errors import AlreadyExists
@@ -28,8 +28,6 @@ from .secrets import Delete, Discard, Made, Mint, Push, Trigger
 from .seen import Absent, Seen
 from .types import GROUP_FINALIZER, KIND, REFRESH
 
-WRITING: Final[set[Key]] = set()
-"""Credentials Secrets that passes are writing: a pass knows what it writes and is not woken by it, whether event or answer comes first."""
 SecretPlan: TypeAlias = ChangeSecrets | WriteSecret | DeleteSecret | MarkInstance | RemoveAnnotation | HoldForGroups
 
 
@@ -114,7 +112,7 @@ async def _gone(remote: PocketID, id: str, secret: str) -> None:
 async def _write(world: World, seen: Seen, manifest: JsonObject) -> Seen:
     """Created or replaced, guarded by the resourceVersion that the manifest has; a Secret that appeared meanwhile is looked at anew."""
     key = Key(seen.key.namespace, manifest["metadata"]["name"])
-    WRITING.add(key)
+    world.cache.writing.add((SECRETS, key))  # it does not wake this pass again, whether event or answer comes first
     try:
         if seen.kept.live is None:
             answer = await world.create(SECRETS, manifest)
@@ -124,7 +122,7 @@ async def _write(world: World, seen: Seen, manifest: JsonObject) -> Seen:
         await world.refresh(SECRETS, key)
         raise
     finally:
-        WRITING.discard(key)
+        world.cache.writing.discard((SECRETS, key))
     now = world.cache.get(SECRETS, key)
     if now is None or now["metadata"]["resourceVersion"] != answer["metadata"]["resourceVersion"]:
         world.wake(KIND.resource, seen.key)  # somebody else wrote or deleted it meanwhile

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from moorage.core.meta import JsonObject, Key, controller_of, key_of
+from moorage.core.meta import JsonObject, Key, key_of
 from moorage.core.outcome import Outcome
 from moorage.kube.resources import SECRETS
 from moorage.pocketid.api.types import KIND as API
@@ -19,7 +19,6 @@ from moorage.runtime.room import Caches, Index, Report, Room, Watch, by_index, o
 
 from . import metrics
 from .apply import apply
-from .apply_secret import WRITING
 from .decide import decide
 from .observe import observe
 from .observe_references import BY_LISTED
@@ -55,6 +54,7 @@ def _apis(client: JsonObject) -> Iterable[str]:
     return _references(client, [item["apiRef"] for item in client["spec"].get("apiAccess") or ()])
 
 
+_OWNER = owned(KIND)
 _NAMING = by_index(KIND.resource, BY_GROUP, _own_name)
 
 
@@ -119,10 +119,9 @@ def _claims(obj: JsonObject) -> object:
     return meta.get("uid"), meta.get("generation"), status.get("clientID"), bool(meta.get("deletionTimestamp"))
 
 
-def _secret_changed(old: JsonObject | None, new: JsonObject | None) -> bool:
-    """Of our own Secrets only, unless this pass writes it; what they say of themselves matters as much as what they hold."""
-    secret = new or old or {"metadata": {}}
-    return controller_of(secret) is not None and key_of(secret) not in WRITING
+def _by_secret(secret: JsonObject, caches: Caches) -> Iterable[Key]:
+    """The client whose Secret somebody changed; what it says of itself matters as much as what it holds."""
+    return () if (SECRETS, key_of(secret)) in caches.writing else _OWNER(secret, caches)
 
 
 def _reported(seen: Seen, outcome: Outcome) -> Report:
@@ -144,7 +143,7 @@ ROOM: Final[Room[Seen, Plan]] = Room(
         Watch(INSTANCE.resource, _everybody, _instance_changed),
         Watch(USER_GROUP.resource, _by_group, _reference_changed),
         Watch(API.resource, by_index(KIND.resource, BY_API, _own_name), _reference_changed),
-        Watch(SECRETS, owned(KIND), _secret_changed),
+        Watch(SECRETS, _by_secret),
         Watch(KIND.resource, _rivals, _claim_changed),
     ),
     indices=(
