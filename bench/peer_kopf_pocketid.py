@@ -1,7 +1,7 @@
 """The peer: a small kopf operator that makes the same calls as ours and reads nothing that it need not read.
 
-Finalizer (kopf's own, because there is a deletion handler), a status that says what is about to happen, client and secret by HTTP and a read
-back, the credentials Secret, one status patch with the same fields, two Events. It trusts that no client of the name exists and asks for no
+Finalizer (kopf's own, because there is a deletion handler), client and secret by HTTP and a read back, the credentials Secret, one status patch
+with the same fields, two Events. It trusts that no client of the name exists and asks for no
 list: less work than ours does.
 
     BENCH_POCKETID=http://... BENCH_API_KEY=... kopf run --namespace NAMESPACE bench/peer_kopf_pocketid.py
@@ -74,7 +74,6 @@ async def create(spec: Any, meta: Any, body: Any, patch: kopf.Patch, **_: Any) -
         "credentials": {"federatedIdentities": []},
         "isGroupRestricted": False,
     }
-    await _pending(meta)
     made = await _asked("POST", "api/oidc/clients", wanted)
     secret = await _asked("POST", f"api/oidc/clients/{made['id']}/secrets", {})
     await _stored(meta, spec, made["id"], secret)
@@ -85,16 +84,6 @@ async def create(spec: Any, meta: Any, body: Any, patch: kopf.Patch, **_: Any) -
         ("SecretCreated", "stored a new client secret (initial)"),
     ):
         kopf.event(body, type="Normal", reason=reason, message=message)
-
-
-async def _pending(meta: Any) -> None:
-    """From before the client is created, so that a restart still stores its secret."""
-    path = f"apis/{GROUP}/{VERSION}/namespaces/{meta['namespace']}/{PLURAL}/{meta['name']}/status"
-    status = {"instance": _instance(meta), "initialSecretPending": True}
-    headers = {"Content-Type": "application/merge-patch+json"}
-    async with shared["kubernetes"].patch(path, json={"status": status}, headers=headers) as answer:
-        answer.raise_for_status()
-        await answer.json()
 
 
 def _instance(meta: Any) -> dict[str, str]:
@@ -152,7 +141,7 @@ def _report(meta: Any, patch: kopf.Patch, seen: Any) -> None:
         "labels": ["managed-by"],
     }
     patch.status["secrets"] = [{"created": now, "active": True, "current": True}]
-    patch.status["lastRotatedAt"], patch.status["initialSecretPending"] = now, None
+    patch.status["lastRotatedAt"], patch.status["instance"] = now, _instance(meta)
     patch.status["conditions"] = [
         {
             "type": "Ready",
