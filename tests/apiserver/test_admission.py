@@ -12,6 +12,7 @@ import pytest
 from tests.apiserver.conftest import CONFIG_MAPS, Client, config_map
 
 from moorage.apiserver import Server
+from moorage.core.errors import EnvironmentError_
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
@@ -39,9 +40,16 @@ async def add_label(review: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
 
 
+async def not_there_yet(_review: dict[str, Any]) -> dict[str, Any]:
+    """What answers in this process has not started."""
+    raise EnvironmentError_("admission", "the operator has not started yet", "Try again in a moment")
+
+
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[Client]:
-    server = Server(tmp_path / "data", in_process={"/validate": refuse_bad, "/mutate": add_label})
+    server = Server(
+        tmp_path / "data", in_process={"/validate": refuse_bad, "/mutate": add_label, "/late": not_there_yet}
+    )
     await server.start()
     client = Client(server, tmp_path)
     yield client
@@ -89,6 +97,18 @@ async def test_a_webhook_that_is_down(client: Client, policy: str, status: int) 
     assert answer.status == status
     if status == 500:
         assert 'failed calling webhook "validate.moorage.internal"' in answer.body["message"]
+
+
+async def test_an_operator_that_has_not_started_is_a_webhook_that_cannot_be_called(client: Client) -> None:
+    """With what to do in its words, as kube-apiserver says of any other; no failure of the server's own."""
+    await register(client, "validating", "/late")
+    answer = await client.ask("POST", CONFIG_MAPS, config_map("a"))
+    assert answer.status == 500
+    said = "admission: the operator has not started yet. Try again in a moment"
+    assert (
+        answer.body["message"]
+        == f'Internal error occurred: failed calling webhook "late.moorage.internal": failed to call webhook: {said}'
+    )
 
 
 async def test_match_conditions_and_selectors_choose(client: Client) -> None:

@@ -21,6 +21,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from moorage.apiserver.hub import Hub
 from moorage.apiserver.served import ServedType
+from moorage.core.errors import EnvironmentError_
 from moorage.core.meta import JsonObject
 from moorage.core.selectors import LabelSelector, from_wire
 from moorage.schema.cel import Bindings, CelError, Program
@@ -178,6 +179,8 @@ class Caller:
         try:
             async with asyncio.timeout(webhook.seconds):
                 answer = await self._in_process[path](review) if local else await self._post(webhook, review)
+        except EnvironmentError_ as error:
+            raise CallFailed(f"failed to call webhook: {error}") from error
         except TimeoutError:
             raise CallFailed(f'failed to call webhook: Post "{address(webhook)}": context deadline exceeded') from None
         return _response(answer, review["request"]["uid"])

@@ -38,6 +38,17 @@ def admission(kind: Kind[R], checks: Sequence[Check[R]], meets: Callable[[JsonOb
     return Admission(kind, partial(completed, kind), partial(judge, kind, checks), meets=meets)
 
 
+def asked_by(*annotations: str) -> Check[Any]:
+    """The rule that these annotations say "true", or nothing: whoever writes another word waits for what nobody was asked for."""
+
+    def words(obj: Any, _review: Review) -> Iterator[Finding]:
+        for name in annotations:
+            if (value := (obj.metadata.annotations or {}).get(name)) not in (None, "true", "false"):
+                yield f'metadata.annotations[{name}]: asks for nothing as it stands, {value!r}: write "true"'
+
+    return words
+
+
 def completed(kind: Kind[Any], obj: JsonObject) -> JsonObject:
     """A copy with the CRD's defaults; names that default to metadata.name stay absent. It takes what no schema has seen yet."""
     done = copy.deepcopy(obj)

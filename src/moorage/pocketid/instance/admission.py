@@ -15,9 +15,10 @@ from moorage.core import names
 from moorage.core.meta import JsonObject
 from moorage.core.quantity import parse_quantity
 from moorage.pocketid.instance.admission_deployment import children
-from moorage.pocketid.instance.types import KIND, PocketIDInstance, Spec
+from moorage.pocketid.instance.types import DOWNGRADE, KIND, PocketIDInstance, Spec
 from moorage.pocketid.instance.types_deployment import EncryptionKey, Sensitive
-from moorage.pocketid.judgement import Check, Finding, admission
+from moorage.pocketid.judgement import Check, Finding, admission, asked_by
+from moorage.pocketid.references import LEAVE
 from moorage.schema.fielderror import FieldError, invalid, required
 from moorage.schema.model import Model
 from moorage.schema.review import Review
@@ -138,5 +139,11 @@ def meets(obj: JsonObject) -> Iterator[str]:
         yield external["url"].rstrip("/")
 
 
-CHECKS: Final[tuple[Check[PocketIDInstance], ...]] = (addresses, deployment, children, siblings)
+CHECKS: Final[tuple[Check[PocketIDInstance], ...]] = (
+    addresses,
+    deployment,
+    children,
+    asked_by(LEAVE, DOWNGRADE),
+    siblings,
+)
 ADMISSION: Final = admission(KIND, CHECKS, meets)

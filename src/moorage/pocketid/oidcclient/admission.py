@@ -7,15 +7,15 @@ Source: spec/pocketid.md 1.1 to 1.8; decisions, Admission 1, 4, 5; cases B73, B7
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from moorage.core import cron, names
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject, is_terminating
-from moorage.pocketid.judgement import Check, Finding, admission, limit, one_line, selector, twice
+from moorage.pocketid.judgement import Check, Finding, admission, asked_by, limit, one_line, selector, twice
 from moorage.pocketid.oidcclient.addresses import addresses
-from moorage.pocketid.oidcclient.types import KIND, SECRET_SUFFIX, PocketIDOIDCClient
+from moorage.pocketid.oidcclient.types import KIND, REFRESH, REGENERATE, SECRET_SUFFIX, PocketIDOIDCClient
 from moorage.pocketid.oidcclient.types_secret import SecretKeys
 from moorage.pocketid.references import MANAGED_BY, OPERATOR
 from moorage.pocketid.selection import same_instance
@@ -26,6 +26,8 @@ PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 """Members of a JWK that hold private or symmetric key material."""
 NAME_LIMIT: Final = 50
 """Characters of a client's name that Pocket-ID admits."""
+_MEMBERS: Final = {"EC": ("crv", "x", "y"), "RSA": ("n", "e"), "OKP": ("crv", "x")}
+"""Members of a public JWK: RFC 7518 6.2, 6.3; RFC 8037 2."""
 _KEY_LIMIT: Final = 253
 _ORDINARY_ID: Final = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -131,8 +133,16 @@ def identities(client: PocketIDOIDCClient, _review: Review) -> Iterator[Finding]
                 yield forbidden(
                     path, "must be one JWK; a whole JWKS document goes into a ConfigMap or Secret (valueFrom)"
                 )
-            elif not entry.value.get("kid"):
-                yield f"{path}: Pocket-ID wants a kid in every key: the server will refuse it"
+            else:
+                yield from _doubts(path, entry.value)
+
+
+def _doubts(path: str, key: Mapping[str, Any]) -> Iterator[str]:
+    if not key.get("kid"):
+        yield f"{path}: Pocket-ID wants a kid in every key: the server will refuse it"
+    if missing := [name for name in _MEMBERS.get(str(key.get("kty")), ("kty",)) if not isinstance(key.get(name), str)]:
+        quoted = '; write "y" with its quotes, kubectl reads a bare y as true' if "y" in missing else ""
+        yield f"{path}: {', '.join(missing)} must be there, as text: the server will refuse it{quoted}"
 
 
 def _members(value: Any) -> set[str]:
@@ -181,6 +191,7 @@ CHECKS: Final[tuple[Check[PocketIDOIDCClient], ...]] = (
     secret,
     rotation,
     identities,
+    asked_by(REGENERATE, REFRESH),
     selector,
     siblings,
 )

@@ -13,8 +13,8 @@ from typing import Final
 
 from moorage.core import names
 from moorage.core.meta import JsonObject
-from moorage.pocketid.judgement import Check, Finding, admission, beside, claims, one_line, selector
-from moorage.pocketid.user.types import DATA_SUFFIX, KIND, PocketIDUser
+from moorage.pocketid.judgement import Check, Finding, admission, asked_by, beside, claims, one_line, selector
+from moorage.pocketid.user.types import DATA_SUFFIX, DELETE, KIND, PocketIDUser
 from moorage.schema.fielderror import duplicate, invalid
 from moorage.schema.review import Review
 
@@ -94,5 +94,5 @@ def _username(obj: JsonObject) -> str | None:
     return None if spec.get("userInfoSecretRef") else str(obj["metadata"]["name"])
 
 
-CHECKS: Final[tuple[Check[PocketIDUser], ...]] = (secrets, doubts, selector, siblings)
+CHECKS: Final[tuple[Check[PocketIDUser], ...]] = (secrets, doubts, asked_by(DELETE), selector, siblings)
 ADMISSION: Final = admission(KIND, CHECKS, meets)
