@@ -46,7 +46,6 @@ _ISBN: Final = re.compile(r"[\d -]{9,}[\dXx]", re.ASCII)
 _CARD: Final = re.compile(r"[\d -]{13,23}", re.ASCII)
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LONG_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_QUALIFIED: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 
 
 def is_date_time(text: str) -> bool:

@@ -184,7 +184,7 @@ def _ours(keystone: Keystone, obj: JsonObject | None) -> JsonObject | None:
     """A Secret as the room made it."""
     if obj is None:
         return None
-    return {**obj, "metadata": {**obj["metadata"], "ownerReferences": [owner_reference(manifests.owner(keystone))]}}
+    return {**obj, "metadata": {**obj["metadata"], "ownerReferences": [owner_reference(keystone.ref)]}}
 
 
 BROUGHT = [

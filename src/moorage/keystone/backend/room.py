@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from moorage.core.meta import JsonObject, Key
+from moorage.core.meta import JsonObject, Key, key_of
 from moorage.core.outcome import Outcome
 from moorage.keystone.addresses import SAML_SUFFIX
 from moorage.keystone.service.types import KIND as KEYSTONE
@@ -33,7 +33,7 @@ BY_ADMIN_SECRET: Final = "keystone-by-admin-secret"  # noqa: S105  the name of a
 
 
 def _own_name(obj: JsonObject) -> str:
-    return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"
+    return str(key_of(obj))
 
 
 def _keystone_of_deployment(deployment: JsonObject) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from moorage.core import conditions
 from moorage.core.conditions import Condition
+from moorage.core.snapshot import Snapshot
 from moorage.runtime.room import Event
 
 from .materials import Document
@@ -151,8 +152,8 @@ class Aside:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One pass.
+class Seen(Snapshot):
+    """One pass. The backend stays the same in it, and so does what was made of it.
 
     Args:
         admin_fault: why the admin password cannot be read; "" when it can.
@@ -252,13 +253,6 @@ class Seen:
             )
             for item in self.backend.status.conditions
         )
-
-    def after(self, **changes: Any) -> Seen:
-        """The snapshot with an answer in it; the backend stays, and so does what was made of it. Many times quicker than `replace`."""
-        assert changes.keys() <= self.__dataclass_fields__.keys() - {"backend"}
-        twin = object.__new__(Seen)
-        twin.__dict__.update(self.__dict__, **changes)
-        return twin
 
     def tells(self, *events: Event) -> tuple[Event, ...]:
         """What happened so far, and these."""

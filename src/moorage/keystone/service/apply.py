@@ -102,7 +102,7 @@ async def _perform(world: World, seen: Seen, action: Action, answers: _Answers) 
         case Remove():
             await _remove(world, action, answers)
         case Prune(resource, base, current, keep, ends):
-            owner = manifests.owner(seen.keystone)
+            owner = seen.keystone.ref
             await prune(world, resource, base, current or None, owner=owner, keep=keep, confidential=ends)
         case MakeKeys(name):
             await _make_keys(world, seen, name, answers)

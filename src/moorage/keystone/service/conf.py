@@ -15,7 +15,7 @@ from typing import Final
 import yaml
 
 from moorage.core.meta import JsonObject
-from moorage.render.ini import IniSection, UnsafeValue, render_ini
+from moorage.render.ini import UnsafeValue, render_ini
 
 from .blocks import MEMORY_CACHE, Cache, Logging, Middleware
 from .types import Keystone
@@ -33,8 +33,6 @@ NO_DATABASE: Final = "mysql+pymysql://placeholder"
 
 REQUEST_CACHE: Final = "dogpile.cache.null"
 """Keeps nothing; but only with caching enabled does Keystone remember, for the length of one request, what it has looked up (ADR 0011)."""
-
-Sections = Mapping[str, IniSection]
 
 _QUIET: Final = {
     "dogpile.core.dogpile": "INFO", "iso8601": "WARNING", "keystoneauth": "WARNING", "keystonemiddleware": "WARNING",

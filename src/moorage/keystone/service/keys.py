@@ -120,11 +120,6 @@ class Discard:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Write the keys of the next rotation to the staging Secret."""
-
-
 def staged_step(repository: JsonObject, staging: JsonObject, most: int) -> Commit | Discard:
     """What becomes of a staging Secret that exists: validated and committed, or discarded with its reason.
 

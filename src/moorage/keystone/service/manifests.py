@@ -12,22 +12,17 @@ from typing import Final
 from urllib.parse import quote
 
 from moorage.core.digest import json_digest
-from moorage.core.meta import JsonObject, Ref, owner_reference
+from moorage.core.meta import JsonObject, owner_reference
 from moorage.keystone.addresses import PORT, SAML_SUFFIX
 from moorage.keystone.key_pair import CERTIFICATE, KEY, Pair
 
 from . import federated_pods, pods
 from .sp_metadata import SpMetadata
-from .types import KIND, Keystone
+from .types import Keystone
 
 GATE: Final = "cobaltcore.c5c3.io/pod-spec-hash"
 """Annotation of a Job: what it was run for. A Job of another gate is deleted and made anew."""
 BASE_LABEL: Final = "cobaltcore.c5c3.io/config-base"
-
-
-def owner(keystone: Keystone) -> Ref:
-    """The Keystone as the owner of its children."""
-    return Ref(KIND.resource.api_version, KIND.kind, keystone.key, keystone.metadata.uid)
 
 
 def connection_url(keystone: Keystone, user: str = "", password: str = "") -> str:
@@ -209,6 +204,6 @@ def child(keystone: Keystone, api_version: str, kind: str, suffix: str = "") -> 
             "name": keystone.metadata.name + suffix,
             "namespace": keystone.metadata.namespace,
             "labels": pods.labels(keystone.metadata.name),
-            "ownerReferences": [owner_reference(owner(keystone))],
+            "ownerReferences": [owner_reference(keystone.ref)],
         },
     }

@@ -14,7 +14,7 @@ from typing import Final
 import aiohttp
 
 from moorage.core import conditions
-from moorage.core.meta import JsonObject, Key, ResourceType
+from moorage.core.meta import JsonObject, Key, ResourceType, key_of
 from moorage.keystone.addresses import SAML_SUFFIX
 from moorage.keystone.backend.federation import METADATA_SUFFIX, PAIR_SUFFIX
 from moorage.keystone.backend.observe_materials import materials_of
@@ -274,7 +274,7 @@ def _keystone_of(obj: JsonObject, _caches: Caches) -> Iterable[Key]:
 
 
 def _full_name(obj: JsonObject) -> str:
-    return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"
+    return str(key_of(obj))
 
 
 def _names(obj: JsonObject, *paths: tuple[str, ...]) -> Iterable[str]:

@@ -200,7 +200,7 @@ def bundles(keystone: Keystone, found: Wanted) -> tuple[Project, ...]:
 def _bundle(keystone: Keystone, bundle: Bundle, *, secret: bool) -> JsonObject:
     marks = {**pods.labels(keystone.metadata.name), manifests.BASE_LABEL: bundle.base}
     make = bundle.secret if secret else bundle.config_map
-    return make(keystone.metadata.namespace, manifests.owner(keystone), marks)
+    return make(keystone.metadata.namespace, keystone.ref, marks)
 
 
 def workload(keystone: Keystone, found: Wanted) -> tuple[Ensure, ...]:
