@@ -3,7 +3,8 @@ SHELL := /bin/bash -euo pipefail
 .DEFAULT_GOAL := help
 UV := .tools/bin/uv
 PY := .venv/bin/python
-JOBS ?= 2
+# Two cores: while one worker waits for a server, the two others work.
+JOBS ?= 3
 # What Python has read once is kept, wherever a container forbids it: else each worker and each process of a test reads all of it anew.
 export PYTHONDONTWRITEBYTECODE :=
 
