@@ -224,6 +224,17 @@ def within_limits(limits: Callable[[Any], Iterable[str]]) -> Rule:
     return it_fits
 
 
+def not_trusted(seen: Sibling[Any, Any], asked: str) -> str:
+    """Why the namespace of a resource may not have what is asked of its instance, with the way out; "" where the instance trusts it."""
+    instance, space = seen.bond.instance, seen.resource.metadata.namespace
+    if instance is None or seen.bond.trusts:
+        return ""
+    return (
+        f"{asked}, which namespace {space} may not: declare it in namespace {instance.namespace},"
+        f" or name {space} in spec.adminNamespaces of PocketIDInstance {instance.namespace}/{instance.name}"
+    )
+
+
 def bound_first(*forget: str) -> Rule:
     """The rule that the instance is written down before anything is made there; after a move these status fields are of the old one."""
 

@@ -29,6 +29,8 @@ from moorage.runtime.world import World
 from moorage.schema.kind import Kind
 
 NAMESPACE = "pocket-id"
+HOME = "identity"
+"""Where the instance lives that admits the objects of NAMESPACE, in `elsewhere`."""
 _KINDS: dict[str, Kind[Any]] = {kind.kind.removeprefix("PocketID"): kind for kind in KINDS}
 
 
@@ -142,6 +144,29 @@ async def scene(folder: Path, room: Room[Any, Any]) -> AsyncIterator[Scene]:
         made = Scene(client, fake, room, url)
         await made.secret("api-key", token=API_KEY)
         await made.instance()
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def elsewhere(folder: Path, room: Room[Any, Any]) -> AsyncIterator[Scene]:
+    """A scene whose instance lives in a namespace of its own and admits that of the objects."""
+    async with scene(folder, room) as made:
+        instance = _KINDS["Instance"].resource
+        await made.client.delete(instance, Key(NAMESPACE, "main"))
+        await made.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
+        meta = {"name": "api-key", "namespace": HOME}
+        key = {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": {"token": API_KEY}}
+        await made.client.create(SECRETS, key)
+        external = {"url": made.url, "apiKeySecretRef": {"name": "api-key", "key": "token"}}
+        spec = {"external": external, "allowedNamespaces": [NAMESPACE]}
+        body = {
+            "apiVersion": instance.api_version,
+            "kind": instance.kind,
+            "metadata": {"name": "main", "namespace": HOME},
+        }
+        await made.client.create(instance, {**body, "spec": spec})
+        status = {"version": made.fake.version, "url": made.url, "conditions": condition()}
+        await made.client.patch(instance, Key(HOME, "main"), {"status": status}, subresource="status")
         yield made
 
 

@@ -1,4 +1,4 @@
-"""Users of a namespace that only uses an instance: no administrators, nobody taken over, unless the instance says so."""
+"""Users and groups of a namespace that only uses an instance: no administrators, nobody taken over, unless the instance says so."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes.pocketid import API_KEY
 from tests.fakes.pocketid.model import STATIC_OWNER, User
 
 from moorage.core.meta import Key
-from moorage.kube.resources import NAMESPACES, SECRETS
+from moorage.kube.resources import SECRETS
 from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.user.room import ROOM
 
-from .scene import NAMESPACE, Scene, condition, message, ready, scene
+from .scene import HOME, NAMESPACE, Scene, elsewhere, message, ready
 
-KIND, NAME, HOME = "User", "ada", "identity"
+KIND, NAME = "User", "ada"
 BOSS = {
     "username": "boss", "email": "boss@example.org", "isAdmin": True, "locale": None, "disabled": False, "emailVerified": True,
     "firstName": "The", "lastName": "Boss", "displayName": "The Boss",
@@ -26,20 +25,7 @@ BOSS = {
 
 @pytest.fixture
 async def here(tmp_path: Path) -> AsyncIterator[Scene]:
-    """The instance lives in a namespace of its own and admits that of the users."""
-    async with scene(tmp_path, ROOM) as made:
-        await made.client.delete(INSTANCE.resource, Key(NAMESPACE, "main"))
-        await made.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
-        meta = {"name": "api-key", "namespace": HOME}
-        await made.client.create(
-            SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": {"token": API_KEY}}
-        )
-        await made.client.create(INSTANCE.resource, {
-            "apiVersion": INSTANCE.resource.api_version, "kind": "PocketIDInstance", "metadata": {"name": "main", "namespace": HOME},
-            "spec": {"external": {"url": made.url, "apiKeySecretRef": {"name": "api-key", "key": "token"}}, "allowedNamespaces": [NAMESPACE]},
-        })  # fmt: skip
-        status = {"version": made.fake.version, "url": made.url, "conditions": condition()}
-        await made.client.patch(INSTANCE.resource, Key(HOME, "main"), {"status": status}, subresource="status")
+    async with elsewhere(tmp_path, ROOM) as made:
         yield made
 
 

@@ -7,27 +7,21 @@ administrator otherwise. A user that we made is known by its id, which nobody el
 
 from __future__ import annotations
 
+from moorage.pocketid.sibling import not_trusted
+
 from .seen import Seen
 
 
 def overreach(seen: Seen) -> str:
     """Why the namespace of this user may not have it as declared; "" when it may."""
-    instance, there = seen.bond.instance, seen.found
-    if seen.bond.trusts or instance is None:
-        return ""
+    there = seen.found
     if seen.resource.spec.admin:
-        asked = "spec.admin makes an administrator"
-    elif there is not None and there.is_admin:
-        asked = f"user {there.username!r} is an administrator"
-    elif there is not None and there.id != seen.known and not is_made_here(seen, there.id):
-        asked = f"user {there.username!r} exists already, and would be taken over"
-    else:
-        return ""
-    space = seen.resource.metadata.namespace
-    return (
-        f"{asked}, which namespace {space} may not: declare it in namespace {instance.namespace},"
-        f" or name {space} in spec.adminNamespaces of PocketIDInstance {instance.namespace}/{instance.name}"
-    )
+        return not_trusted(seen, "spec.admin makes an administrator")
+    if there is not None and there.is_admin:
+        return not_trusted(seen, f"user {there.username!r} is an administrator")
+    if there is not None and there.id != seen.known and not is_made_here(seen, there.id):
+        return not_trusted(seen, f"user {there.username!r} exists already, and would be taken over")
+    return ""
 
 
 def is_made_here(seen: Seen, id: str) -> bool:

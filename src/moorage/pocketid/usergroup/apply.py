@@ -14,6 +14,7 @@ from moorage.pocketid.sibling_work import deleted, perform, taken, updated
 from moorage.runtime.world import World
 
 from .observe import NOUN
+from .powers import overreach
 from .seen import Create, Delete, Plan, Rename, Seen, SetClaims, SetMembers
 from .types import KIND
 
@@ -55,5 +56,9 @@ async def _create(seen: Seen, client: PocketID, groups: Listing[Group], plan: Cr
         named = await client.find_user_group_named(plan.name)
         if named is None:
             raise
-        return taken(NOUN, seen, groups, await client.get_user_group(named.id), "adopted")
+        group = await client.get_user_group(named.id)
+        if overreach(found := seen.with_found(group)):
+            groups.note(group)
+            return found
+        return taken(NOUN, seen, groups, group, "adopted")
     return taken(NOUN, seen, groups, made, "created")

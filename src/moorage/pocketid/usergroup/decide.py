@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from moorage.core.outcome import Outcome, Waiting
+from moorage.core.outcome import Outcome, Stalled, Waiting
 from moorage.pocketid.sibling import (
     BEFORE,
     REFUSED_POLL,
@@ -29,6 +29,7 @@ from moorage.pocketid.sibling import (
 from moorage.runtime.room import Event, Released
 
 from .admission import limits
+from .powers import overreach
 from .seen import Create, Delete, Plan, Rename, Seen, SetClaims, SetMembers
 from .types import CLIENT_FINALIZER
 
@@ -38,6 +39,12 @@ def decide(seen: Seen) -> Plan | Outcome | Released:
     rules = DELETION if seen.resource.metadata.deletion_timestamp else RULES
     answer: Plan | Outcome | Released = first_answer(rules, seen)
     return answer
+
+
+def it_may_be_had(seen: Seen) -> Answer:
+    """A group that people are in is not for every namespace that the instance admits."""
+    why = overreach(seen)
+    return Stalled("NotPermitted", why) if why else None
 
 
 def group_exists(seen: Seen) -> Answer:
@@ -118,7 +125,7 @@ def _wanted(seen: Seen) -> frozenset[str]:
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    *BEFORE, within_limits(limits), bound_first("groupID", "managedUserIDs"), marked(CLIENT_FINALIZER), group_exists, names_are_current, claims_are_exact,
+    *BEFORE, it_may_be_had, within_limits(limits), bound_first("groupID", "managedUserIDs"), marked(CLIENT_FINALIZER), group_exists, names_are_current, claims_are_exact,
     members_are_written_down, members_are_there, directory_agrees, users_are_found,
 )  # fmt: skip
 

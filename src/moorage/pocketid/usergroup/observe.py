@@ -34,6 +34,7 @@ from moorage.runtime.room import Released
 from moorage.runtime.world import World
 
 from .decide import decide
+from .powers import overreach
 from .seen import Seen
 from .types import KIND
 
@@ -61,7 +62,10 @@ async def _asked(world: World, seen: Seen, client: PocketID) -> Seen:
     search: Search[Group] = Search(
         lists.groups, client.list_user_groups, client.get_user_group, lambda group: nfc(group.name) == seen.name
     )
-    seen = recognised(world, await find(world, seen, search), NOUN)
+    seen = await find(world, seen, search)
+    if overreach(seen):
+        return seen
+    seen = recognised(world, seen, NOUN)
     if seen.look is None and seen.resource.spec.users is not None:
         seen = await _with_members(world, seen, client)
     if _needs_more(seen):

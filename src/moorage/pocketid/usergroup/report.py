@@ -12,12 +12,13 @@ from moorage.pocketid.references import READY
 from moorage.pocketid.sibling import SHARED_EVENTS, SHARED_REASONS, moment, said
 from moorage.runtime.room import Event, Report
 
+from .powers import overreach
 from .seen import Seen
 
-REASONS: Final = {READY: (*SHARED_REASONS, "ManagedByDirectory", "UserNotFound")}
+REASONS: Final = {READY: (*SHARED_REASONS, "ManagedByDirectory", "NotPermitted", "UserNotFound")}
 """Every reason by condition type, for the reference."""
 EVENTS: Final = (
-    "GroupCreated", "GroupAdopted", "GroupUpdated", "GroupDeleted", "Retained", "ClientNotFound", "ManagedByDirectory", "UserNotFound",
+    "GroupCreated", "GroupAdopted", "GroupUpdated", "GroupDeleted", "Retained", "ClientNotFound", "ManagedByDirectory", "NotPermitted", "UserNotFound",
     *SHARED_EVENTS,
 )  # fmt: skip
 """Every event reason, for the reference."""
@@ -25,7 +26,7 @@ EVENTS: Final = (
 
 def report(seen: Seen, outcome: Outcome) -> Report:
     """The condition, status fields and events of one pass."""
-    done = said(seen, outcome, _status(seen, outcome) if seen.found is not None and not seen.rival else {})
+    done = said(seen, outcome, {} if seen.found is None or seen.rival or overreach(seen) else _status(seen, outcome))
     absent = [
         Event("Warning", "ClientNotFound", f"spec.allowedOIDCClients: PocketIDOIDCClient {name} does not exist")
         for name in seen.no_clients
