@@ -136,3 +136,12 @@ async def test_a_changed_definition_is_not_taken_for_the_old_one(client: Client)
 )
 def test_quality_of_service(resources: dict[str, Any], wanted: str) -> None:
     assert qos_class({"containers": [{"name": "a", "resources": resources}]}) == wanted
+
+
+@pytest.mark.parametrize("generation", [99999999999999999999, 1.5, "1"])
+async def test_a_generation_that_no_go_client_could_read_is_refused(client: Client, generation: Any) -> None:
+    """It would break the typed list of everybody else in that namespace."""
+    body = {"metadata": {"name": "odd", "generation": generation}}
+    answer = await client.ask("POST", CONFIG_MAPS, body)
+    assert answer.status == 400
+    assert "into Go struct field ObjectMeta.metadata.generation of type int64" in answer.body["message"]

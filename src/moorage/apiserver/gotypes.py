@@ -9,7 +9,7 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from moorage.apiserver.codec import go_type
 from moorage.core.meta import JsonObject
@@ -30,6 +30,15 @@ def first_mismatch(
     """
     kind = (schema.get("x-kubernetes-group-version-kind") or [{"kind": obj.get("kind", "")}])[0]["kind"]
     return (_Restore if restored else _Walk)(definitions).visit(schema, obj, kind, "")
+
+
+_HALF: Final = {"int32": 2**31, "int64": 2**63}
+
+
+def is_integer(value: Any, form: str = "int64") -> bool:
+    """Whether a number from JSON is an integer that Go's type of this name holds."""
+    half = _HALF.get(form, 2**63)
+    return isinstance(value, int) and not isinstance(value, bool) and -half <= value < half
 
 
 def go_print(value: Any) -> str:
@@ -103,7 +112,7 @@ class _Walk:
             return _bytes(value)
         if kind in ("integer", "number"):
             fits = isinstance(value, int | float) and not isinstance(value, bool)
-            if fits and kind == "integer" and isinstance(value, float):
+            if fits and kind == "integer" and not is_integer(value, str(form)):
                 return f"json: cannot unmarshal number {value} into Go struct field {struct}.{path} of type {form}"
             return "" if fits else self._wrong(value, struct, path, self._go_name(schema))
         return "" if isinstance(value, _SCALARS[kind]) else self._wrong(value, struct, path, self._go_name(schema))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from moorage.apiserver.builtin import fields
 from moorage.apiserver.errors import StatusError, bad_request
+from moorage.apiserver.gotypes import is_integer
 from moorage.apiserver.served import ServedType
 from moorage.core import names
 from moorage.core.meta import JsonObject, Key
@@ -254,3 +255,6 @@ def require_metadata(obj: JsonObject, kind: str) -> None:
         raise StatusError(
             400, "BadRequest", f"{kind} cannot be handled as a {kind}: json: cannot unmarshal into metadata"
         )
+    elif meta.get("generation") is not None and not is_integer(meta["generation"]):
+        why = f"json: cannot unmarshal number {meta['generation']} into Go struct field ObjectMeta.metadata.generation of type int64"
+        raise bad_request(f"{kind} cannot be handled as a {kind}: {why}")
