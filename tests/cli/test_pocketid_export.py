@@ -78,7 +78,7 @@ def test_an_export_is_adopted_and_nothing_is_written_at_the_server(site: Site) -
     again = site.moorage("pocketid", "export", "-o", "json")
     answer = json.loads(again.stdout)
     assert (again.returncode, answer["items"], answer["needed"]) == (1, [], [])
-    assert {item["id"] for item in answer["leftOut"]} == {"closed", "old"}
+    assert {item["id"] for item in answer["leftOut"]} == {"bidi", "closed", "old"}
     assert len(answer["skipped"]) == len(items) - 1 + 2, "all but the instance, and two objects of the directory"
 
     orphans = site.moorage("pocketid", "orphans", "-o", "json")
@@ -86,8 +86,9 @@ def test_an_export_is_adopted_and_nothing_is_written_at_the_server(site: Site) -
     assert [(item["kind"], item["id"]) for item in json.loads(orphans.stdout)] == [
         ("PocketIDOIDCClient", "closed"),
         ("PocketIDOIDCClient", "old"),
+        ("PocketIDOIDCClient", "bidi"),
     ]
-    for id in ("closed", "old"):
+    for id in ("bidi", "closed", "old"):
         site.fake.store.delete_client(id)
     orphans = site.moorage("pocketid", "orphans")
     assert (orphans.returncode, orphans.stdout) == (0, "no orphans: a resource owns everything that was looked for\n")
@@ -211,14 +212,17 @@ def test_names_are_valid_and_no_two_alike_and_what_cannot_be_said_is_told(server
     assert re.search(r"^ +'n': ", done.stdout, re.MULTILINE), "kubectl reads a bare n as false"
     assert "\u202e" not in done.stdout + done.stderr
     left = [line for line in done.stderr.splitlines() if line.startswith("left out")]
-    assert left == [
-        "left out: client 'Closed' (id closed): nobody may use it (restricted, without a group), which no manifest says; give it a group first",
-        left[1],
-    ]
-    assert left[1].startswith("left out: client 'Old' (id old): ")
-    assert "javascript: URL" in left[1]
+    assert [line.partition(": ")[2].partition("):")[0] for line in left] == [
+        "client 'Closed' (id closed", "client 'a\\u202egnp x' (id bidi", "client 'Old' (id old",
+    ]  # fmt: skip
+    said = (
+        "nobody may use it (restricted, without a group), which no manifest says; give it a group first",
+        "take them out",
+        "javascript: URL",
+    )
+    assert all(line.endswith(why) for line, why in zip(left, said, strict=True))
     assert all(f"# {line}\n" in done.stdout for line in left)
-    assert done.stderr.splitlines()[0] == "exported: 8 clients, 2 groups, 1 api, 1 user"
+    assert done.stderr.splitlines()[0] == "exported: 7 clients, 2 groups, 1 api, 1 user"
     checked = server.moorage("lint", "-", given=done.stdout)
     assert checked.returncode == 0, checked.stdout
 
