@@ -101,20 +101,23 @@ async def _clients(remote: PocketID, groups: dict[str, str]) -> None:
         ("wiki-3", "WIKI"),
         ("kanji", "文書"),
         ("kana", "かな"),
-        ("bidi", "a\u202egnp x"),
     ):
         await remote.create_oidc_client({"id": id, "name": name, "callbackURLs": [CALLBACK]})
 
 
 def behind_its_back(fake: Fake) -> None:
-    """What no request makes: a directory's objects, a metadata document's client, a logo that was uploaded, a URL that admission refuses."""
+    """What no request makes: a directory's objects, a metadata document's client, a logo that was uploaded, a URL and a name that admission refuses."""
     store = fake.store
     next(user for user in store.users.values() if user.settings["username"] == "bob").ldap_id = "uid=bob"
     next(group for group in store.groups.values() if group.name == "Ops Team").ldap_id = "cn=ops"
     fake.place_cimd_client(DOCUMENT, "From its document", [CALLBACK], "Says who it is")
     store.clients["wiki"].logos["light"] = ("image/png", b"uploaded")
-    script = {**store.clients["kana"].settings, "name": "Old", "callbackURLs": ["javascript:alert(1)"]}
-    store.clients["old"] = type(store.clients["kana"])("old", script)
+    kana = store.clients["kana"]
+    for id, changed in (
+        ("old", {"name": "Old", "callbackURLs": ["javascript:alert(1)"]}),
+        ("bidi", {"name": "a\u202egnp x"}),
+    ):
+        store.clients[id] = type(kana)(id, {**kana.settings, **changed})
 
 
 def furnished(fake: Fake, url: str) -> None:

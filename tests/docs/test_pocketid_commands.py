@@ -44,7 +44,7 @@ def reader(fake: Fake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rea
     folder = tmp_path_factory.mktemp("pocketid-reader")
     with running(fake) as url, pocketid_site.machine(folder, {"RESYNC_INTERVAL": "2s"}) as kubeconfig:
         pocketid_site.furnished(fake, url)
-        for id in ("closed", "old"):  # what cannot be declared
+        for id in ("closed", "old", "bidi"):  # what cannot be declared
             fake.store.delete_client(id)
         fake.store.providers.clear()
         checkout = copy(folder)

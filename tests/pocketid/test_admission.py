@@ -48,7 +48,7 @@ def admit(
     rules = admission.kind.structural.validate_rules(obj, old)
     if rules.errors:
         return "rules", list(rules.errors), list(rules.warnings)
-    verdict = admission.validate(Review("UPDATE" if old else "CREATE", obj, old, tuple(siblings), NOW))
+    verdict = admission.judge(Review("UPDATE" if old else "CREATE", obj, old, tuple(siblings), NOW))
     return "webhook" if verdict.errors else "", list(verdict.errors), list(verdict.warnings)
 
 
@@ -74,12 +74,12 @@ def test_a_case_is_admitted_or_refused_as_written(folder: Path, update_cases: bo
 
 @pytest.mark.parametrize("folder", ALL, ids=lambda folder: f"{folder.parent.parent.name}-{folder.name}")
 def test_the_pass_judges_as_the_server_does(folder: Path) -> None:
-    """With an old CRD, or none, the same words come from `validate` alone: there is one table of rules."""
+    """With an old CRD, or none, the same words come from admission alone: there is one table of rules."""
     case, admission = folders.plain(folder / "given.yaml"), BY_KIND[PLACES[folder.parent.parent.name]]
     old = complete(admission, case["old"]) if "old" in case else None
     siblings = tuple(complete(admission, item) for item in case.get("siblings", ()))
     obj = complete(admission, case["object"])
-    alone = admission.validate(Review("UPDATE" if old else "CREATE", obj, old, siblings, NOW))
+    alone = admission.judge(Review("UPDATE" if old else "CREATE", obj, old, siblings, NOW))
     want = folders.plain(folder / "want" / "verdict.yaml")
     if obj["metadata"].get("deletionTimestamp"):
         assert alone.ok
@@ -146,7 +146,7 @@ def test_two_clients_bound_to_one_instance_conflict_whatever_their_selectors_say
     }
     for place, refused in ((here, True), (there, False)):
         sibling = client({"clientID": "shared"}, name="other") | {"status": {"instance": place}}
-        verdict = CLIENT.validate(Review("CREATE", complete(CLIENT, mine), None, (complete(CLIENT, sibling),), NOW))
+        verdict = CLIENT.judge(Review("CREATE", complete(CLIENT, mine), None, (complete(CLIENT, sibling),), NOW))
         assert [error.path for error in verdict.errors] == (["spec.clientID"] if refused else [])
 
 
@@ -156,7 +156,7 @@ def test_a_terminating_sibling_claims_nothing() -> None:
     sibling = complete(CLIENT, client({"clientID": "shared"}, name="other"))
     sibling["metadata"]["deletionTimestamp"] = "2026-11-30T00:00:00Z"
     obj = complete(CLIENT, client({"clientID": "shared"}))
-    assert CLIENT.validate(Review("CREATE", obj, None, (sibling,), NOW)).ok
+    assert CLIENT.judge(Review("CREATE", obj, None, (sibling,), NOW)).ok
 
 
 MEMBERS = st.dictionaries(st.sampled_from(["kty", "kid", "x", "crv"]), st.text(max_size=5), max_size=4)

@@ -8,7 +8,6 @@ nothing, and a terminating object passes (decisions, Keystone 17, Admission 5). 
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -30,7 +29,6 @@ RESERVED_CLAIMS: Final = frozenset({
     "given_name", "family_name", "name", "email", "email_verified", "preferred_username", "display_name", "picture", "groups", "sub",
     "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "nbf", "jti", "type",
 })  # fmt: skip
-_POSITION: Final = re.compile(r"\[\d+\]")
 
 
 def admission(kind: Kind[R], checks: Sequence[Check[R]], meets: Callable[[JsonObject], Iterable[str]]) -> Admission:
@@ -58,30 +56,16 @@ def completed(kind: Kind[Any], obj: JsonObject) -> JsonObject:
 
 
 def judge(kind: Kind[R], checks: Sequence[Check[R]], review: Review) -> Verdict:
-    """All complaints about the new object that its stored form did not have already; terminating objects pass."""
-    if review.terminating:
-        return verdict()
+    """All complaints about an object, as declared and beyond; what its stored form earns as well is `Admission.judge`'s to forgive."""
     declared = check(kind.structural, review.object, review.old)
     if declared.errors:
         return declared
-    found = list(_findings(kind, review.object, review, checks))
-    errors = [item for item in found if isinstance(item, FieldError)]
-    if errors and review.old is not None:
-        stored = _findings(kind, review.old, review, checks)
-        known = {_identity(item) for item in stored if isinstance(item, FieldError)}
-        errors = [item for item in errors if _identity(item) not in known]
-    warnings = (*declared.warnings, *(item for item in found if isinstance(item, str)))
-    return Verdict(tuple(errors), tuple(dict.fromkeys(warnings)), declared.kept)
-
-
-def _findings(kind: Kind[R], obj: JsonObject, review: Review, checks: Sequence[Check[R]]) -> Iterator[Finding]:
-    parsed = kind.parse(obj)
-    for rule in checks:
-        yield from rule(parsed, review)
-
-
-def _identity(error: FieldError) -> tuple[str, str, str]:
-    return _POSITION.sub("[]", error.path), error.type.value, error.body
+    parsed = kind.parse(review.object)
+    found = [item for rule in checks for item in rule(parsed, review)]
+    told = verdict(
+        (item for item in found if isinstance(item, FieldError)), (item for item in found if isinstance(item, str))
+    )
+    return Verdict(told.errors, (*declared.warnings, *told.warnings), declared.kept)
 
 
 def selector(obj: Any, _review: Review) -> Iterator[Finding]:
