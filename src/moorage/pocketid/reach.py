@@ -80,7 +80,8 @@ class Lists:
     """What all passes share of one server.
 
     `skew`: how far its clock is ahead of ours. `lacks`: features that the server of `version` turned out not to have, and when. `refused`: logo URLs that it refused, and until
-    when they are not tried again. `narrowed`: grants by client and API.
+    when they are not tried again. `narrowed`: grants by client and API. `takers`: uid and key of the resource whose pass
+    makes or adopts a client, by its id or name, from then until its status tells: of two passes at once the second one must not take it, too.
     """
 
     clients: Listing[Client] = field(default_factory=Listing)
@@ -92,6 +93,7 @@ class Lists:
     version: Version | None = None
     refused: dict[str, datetime] = field(default_factory=dict)
     narrowed: dict[tuple[str, str], Narrowed] = field(default_factory=dict)
+    takers: dict[str, tuple[str, Key]] = field(default_factory=dict)
 
     def lacking(self, version: Version | None, now: datetime) -> frozenset[Feature]:
         """What a server of this version turned out not to have: forgotten with the version; against the version's word it counts for an hour."""
@@ -103,6 +105,11 @@ class Lists:
             for feature, since in self.lacks.items()
             if now < since + LACKED_FOR or version is None or version.supports(feature) is not Support.YES
         )
+
+    def release(self, uid: str) -> None:
+        """The resource takes nothing: it is held back, or its status tells by now what it has."""
+        for claim in [claim for claim, (taker, _) in self.takers.items() if taker == uid]:
+            del self.takers[claim]
 
     def clock(self, remote: PocketID, now: datetime) -> datetime:
         """The server's time by its latest answer, else by what was known of its clock."""

@@ -13,6 +13,7 @@ from moorage.core.meta import Key
 from moorage.kube.errors import NotFound
 from moorage.kube.resources import CONFIG_MAPS, NAMESPACES, SECRETS
 from moorage.pocketid.instance.types import KIND as INSTANCE
+from moorage.pocketid.oidcclient import rivals
 from moorage.pocketid.oidcclient.room import ROOM
 from moorage.pocketid.oidcclient.types import KIND
 from moorage.runtime.walk import Walk
@@ -219,6 +220,29 @@ async def test_of_two_that_come_at_the_same_moment_one_gets_the_client(here: Sce
         assert len(here.fake.store.clients) == 1
         assert await here.proven(f"{loser}-oidc-credentials") != first
         assert await rejected(here, first)
+
+
+@pytest.mark.case("PIDX4", "B74")
+@pytest.mark.parametrize("spec", [{"name": "Wiki"}, {"clientID": "wiki-app"}], ids=["one name", "one id"])
+async def test_one_that_would_come_first_does_not_take_what_another_is_making(
+    here: Scene, spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one second, the rank is by uid: who comes later may rank first, while the other's request is on its way."""
+    monkeypatch.setattr(rivals, "_rank", lambda obj: (not rivals._has(obj), obj["metadata"]["name"], ""))
+    gate = here.fake.faults.add("hold", method="POST", path="/api/oidc/clients")
+    async with running(here) as hours:
+        await here.make("second", **spec)
+        await asyncio.wait_for(gate.reached.wait(), 30)
+        await here.make("first", **spec)
+        async with asyncio.timeout(30):
+            while (await here.ready("first"))[0] != "False/Conflict":  # noqa: ASYNC110  a status tells nobody
+                await asyncio.sleep(0.01)
+        gate.release()
+        await hours.run(130)
+        assert await ready(here, "first", "second") == ["False/Conflict", "True/Reconciled"]
+        assert len(here.fake.store.clients) == 1
+        assert await here.credentials("first-oidc-credentials") == {}
+        await here.proven("second-oidc-credentials")
 
 
 @pytest.mark.case("PIDX20")

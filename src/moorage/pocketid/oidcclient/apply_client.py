@@ -19,6 +19,7 @@ from moorage.pocketid.rest import (
     MadeSecret,
     NotFound,
     PocketID,
+    PocketIDError,
     dropped,
 )
 from moorage.runtime.room import Event
@@ -89,12 +90,16 @@ async def _create(world: World, seen: Seen, remote: PocketID, plan: CreateClient
     """An id that is taken is adopted: it is what the resource names. What hangs on the client is looked for at once, so that Ready means all of it."""
     lists = lists_of(world, remote.url)
     lost = isinstance(seen.look, Absent) and seen.look.lost
+    id, me = plan.body.get("id"), (seen.client.metadata.uid, seen.key)
+    claim = id or f"name:{seen.shown_name}"
+    if (other := seen.claimed(claim)) is not None:
+        return seen.after(rival=other, held_back=True)
     if lost:
         seen = _lost(seen, remote)
+    lists.takers[claim] = me
     try:
         made = await remote.create_oidc_client(plan.body)
     except AlreadyExists:
-        id = plan.body.get("id")
         if id is None:
             raise
         client = await fetch(remote, lists, id)
@@ -102,7 +107,11 @@ async def _create(world: World, seen: Seen, remote: PocketID, plan: CreateClient
             raise
         seen = await look_aside(world, seen.after(look=Found(client, fresh=True)), remote)
         return with_secrets(seen, client, lists.clock(remote, seen.now))
+    except PocketIDError:
+        lists.takers.pop(claim, None)
+        raise
     lists.clients.note(made.client)
+    lists.takers[made.client.id] = me
     metrics.operated(KIND.kind, "created")
     seen = _lacking(seen, lists, plan, made.client)
     seen = seen.after(created=True, look=Found(made.client, fresh=True, dirty=True))

@@ -87,7 +87,11 @@ def _with_rival(world: World, seen: Seen, obj: JsonObject) -> Seen:
     }
     rival = rival_of(obj, others.values(), world.cache.list(INSTANCE.resource))
     seen = seen.after(claimed=partial(_claimant, world, seen, obj))
-    return seen if rival is None else seen.after(rival=str(rival.key), held_back=rival.first)
+    if rival is None:
+        return seen
+    if rival.first and seen.instance is not None:
+        lists_of(world, seen.instance.url).release(seen.client.metadata.uid)
+    return seen.after(rival=str(rival.key), held_back=rival.first)
 
 
 def _claimant(world: World, seen: Seen, obj: JsonObject, id: str) -> str | None:
@@ -96,6 +100,8 @@ def _claimant(world: World, seen: Seen, obj: JsonObject, id: str) -> str | None:
         return None
     instances = world.cache.list(INSTANCE.resource)
     here = next(item for item in instances if key_of(item) == seen.instance.key)
+    if (taker := _taker(world, seen, obj, id)) is not None:
+        return taker
     for item in world.cache.list(KIND.resource, index=BY_CLAIM, value=f"id:{id}"):
         if item["metadata"]["uid"] == obj["metadata"]["uid"] or is_terminating(item):
             continue
@@ -104,6 +110,16 @@ def _claimant(world: World, seen: Seen, obj: JsonObject, id: str) -> str | None:
         if has and there is not None and one_server(here, there, id):
             return str(key_of(item))
     return None
+
+
+def _taker(world: World, seen: Seen, obj: JsonObject, id: str) -> str | None:
+    """Another resource whose pass took the client and has not told yet."""
+    assert seen.instance is not None
+    uid, key = lists_of(world, seen.instance.url).takers.get(id, ("", seen.key))
+    item = world.cache.get(KIND.resource, key)
+    if item is None or item["metadata"]["uid"] != uid or uid == obj["metadata"]["uid"] or is_terminating(item):
+        return None
+    return str(key) if (item.get("status") or {}).get("clientID") in (None, id) else None
 
 
 async def _with_materials(world: World, seen: Seen) -> Seen:
@@ -170,6 +186,10 @@ async def _asked(world: World, seen: Seen, remote: PocketID) -> Seen:
         return _doubting(world, seen)
     if (other := seen.claimed(found.id)) is not None:
         return seen.after(rival=other, held_back=True)
+    if seen.known_id == found.id:
+        lists.release(seen.client.metadata.uid)
+    else:
+        lists.takers[found.id] = seen.client.metadata.uid, seen.key
     seen = await look_aside(world, seen, remote)
     return with_secrets(seen, found, lists.clock(remote, seen.now))
 
