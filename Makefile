@@ -4,7 +4,7 @@ SHELL := /bin/bash -euo pipefail
 UV := .tools/bin/uv
 PY := .venv/bin/python
 # Two cores: while one worker waits for a server, the two others work.
-JOBS ?= 3
+JOBS ?= 2
 # What Python has read once is kept, wherever a container forbids it: else each worker and each process of a test reads all of it anew.
 export PYTHONDONTWRITEBYTECODE :=
 

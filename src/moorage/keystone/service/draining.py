@@ -14,10 +14,11 @@ from .types import KeystoneSpec
 
 SHARED: Final = "/run/keystone"
 """A folder of the pod that both containers of a federated pod see."""
-_DRAINED: Final = f"{SHARED}/drained"
+_DRAINING: Final = f"{SHARED}/draining"
+"""Locked by the sidecar's hook for as long as that lives: the kernel lets the lock go also when Apache ends first and takes its hook along."""
 _PYTHON: Final = ("python3", "-I", "-S", "-c")
 _PAUSE: Final = """\
-import os, socket, sys, time
+import fcntl, os, socket, sys, time
 pause, limit = map(float, sys.argv[1:3])
 time.sleep(0 if os.environ.get("POD_DRAINED") else pause)
 end = time.monotonic() + limit
@@ -41,14 +42,21 @@ while asked() and time.monotonic() < end:
 _HANDED_OVER: Final = (
     _PAUSE
     + f"""\
-while not os.path.exists("{_DRAINED}") and time.monotonic() < end:
+def drained():
+    try:
+        with open("{_DRAINING}") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+while not drained() and time.monotonic() < end:
     time.sleep(0.1)
 """
 )
 _DRAIN: Final = (
-    f'rm -f {_DRAINED}; [ -n "$POD_DRAINED" ] || sleep "$1"; kill -WINCH 1; '
-    'while [ "$(grep -ls "(apache2) [^Z]" /proc/[0-9]*/stat | wc -l)" -gt 1 ]; do sleep 0.1; done; '
-    f"touch {_DRAINED}"
+    f"rm -f {_DRAINING}; exec 9>{_DRAINING}.new; flock 9; mv {_DRAINING}.new {_DRAINING}; "
+    '[ -n "$POD_DRAINED" ] || sleep "$1"; kill -WINCH 1; '
+    'while [ "$(grep -ls "(apache2) [^Z]" /proc/[0-9]*/stat | wc -l)" -gt 1 ]; do sleep 0.1; done'
 )
 """First nobody sends any more (endpoints drain), then Apache stops to listen and its workers finish. SIGTERM would cut them off, so
 the hook lasts as long as there are workers; one that has ended (Z) waits for Apache's look of once a second, we do not."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from moorage.node.pods.worker import Worker
 
 
+LAST_WORD: Final = 1.0
+"""Seconds between the end of a hook and that of its container within which the one is the other's doing."""
 DRAINED: Final = "POD_DRAINED"
 """Variable of a hook that need not wait until nobody sends the pod anything any more."""
 
@@ -87,13 +90,18 @@ async def end_container(worker: Worker, record: Record, deadline: Deadline, *, d
 
 
 async def _hook(worker: Worker, record: Record, deadline: Deadline, said: Mapping[str, str]) -> None:
-    """The preStop hook; one that fails is told, and the container ends all the same."""
+    """The preStop hook; one that fails is told, and the container ends all the same. One that its container took along did not fail."""
     run = record.run
     assert run is not None
     handler = record.container["lifecycle"]["preStop"]
     asker = Asker(worker.pod_ip, named_ports(record.container), run, said)
     answer = await asker.attempt(handler, deadline.left)
-    if not answer.good and not run.ended.is_set():
+    if answer.good:
+        return
+    with suppress(TimeoutError):  # the kernel ends a hook before the first process, whose end is told last
+        async with asyncio.timeout(min(LAST_WORD, deadline.left)):
+            await run.ended.wait()
+    if not run.ended.is_set():
         worker.warn("FailedPreStopHook", answer.message)
 
 
