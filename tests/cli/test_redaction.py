@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -39,7 +40,8 @@ def test_no_field_that_may_hold_a_secret_is_in_a_bundle(kind: Any) -> None:
     f"X-API-Key: {CANARY}", f'"args":["--password","{CANARY}"]', f'{{"args": ["--password", "{CANARY}"]}}', f"--key={CANARY}",
     f"run --password {CANARY} now", f"Authorization: Bearer {CANARY}", f"postgres://u:p@{CANARY}@host/x", f"memcache_secret_key = {CANARY}",
     f"password='{CANARY} and more'", f"OIDCClientSecret {CANARY}", f"-----BEGIN RSA PRIVATE KEY-----\n{CANARY}\n-----END RSA PRIVATE KEY-----",
-    f'{{"pem": "-----BEGIN PRIVATE KEY-----\\n{CANARY}\\n-----END PRIVATE KEY-----"}}', f"redis://:{CANARY}@host",
+    f'{{"pem": "-----BEGIN PRIVATE KEY-----\\n{CANARY}\\n-----END PRIVATE KEY-----"}}', f"redis://:{CANARY}@host", f"Cookie: session={CANARY}", f"GET /cb?code={CANARY}&state={CANARY}", f"password=a,{CANARY}", f"pwd={CANARY}",
+    f"Authorization: Digest {CANARY}", f"fernet_key: {CANARY}", f"eyJhbGciOiJub25lIn0.{CANARY}.x", f'{{"passwords": ["{CANARY}"]}}', f'{{"token": 1{"0" * 6}}} {CANARY * 40}',
 ])  # fmt: skip
 def test_a_secret_in_a_log_is_hidden(text: str) -> None:
     """In the ways in which programs write them down."""
@@ -48,7 +50,7 @@ def test_a_secret_in_a_log_is_hidden(text: str) -> None:
 
 @pytest.mark.parametrize("text", [
     "http://host:5000/v3/users/ada@example.org", "Secret corp-ldap-bind does not exist", "spec.oidc.clientSecretRef: Required value",
-    "clientSecretRef.name: foo", "token expired for user ada", "secretName: tls-cert", "key=openstack/keystone took 3 ms", '{"secretName": "tls-cert"}',
+    "Basic authentication failed", "moorage-operator-7f9c8d.pocket-id-namespace.svc-cluster-local-x answered", "clientSecretRef.name: foo", "token expired for user ada", "secretName: tls-cert", "key=openstack/keystone took 3 ms", '{"secretName": "tls-cert"}',
 ])  # fmt: skip
 def test_what_helps_and_is_no_secret_stays(text: str) -> None:
     """Names of Secrets, addresses, sentences."""
@@ -69,3 +71,35 @@ def test_an_option_hides_the_word_behind_it() -> None:
 def test_any_text_can_be_read(text: str) -> None:
     """Logs are what they are."""
     assert redacted(text).count("\n") <= text.count("\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a",
+        "-",
+        "password",
+        "OIDC",
+        "a.",
+        "A ",
+        '"',
+        'password=" ',
+        "[",
+        "{",
+        "-----BEGIN ",
+        "a://",
+        "secret ",
+        "gAAAA",
+        "password=' ",
+    ],
+)
+def test_no_line_takes_longer_than_its_length(text: str) -> None:
+    """A page of base64 in a log, or somebody's joke, holds up nobody: twice the line takes about twice the time."""
+    small, large = (_seconds(text * (size // len(text))) for size in (20_000, 80_000))
+    assert large < 12 * small + 0.2
+
+
+def _seconds(text: str) -> float:
+    begun = time.process_time()
+    redacted(text)
+    return time.process_time() - begun

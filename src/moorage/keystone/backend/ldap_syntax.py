@@ -40,7 +40,7 @@ def _filter_doubt(value: str) -> str:
     for char in value:
         if char == ")":
             depth -= 1
-        if depth < 0 or (depth == 0 and char not in ")( "):
+        if depth < 0 or (depth == 0 and char not in ")(" and not char.isspace()):
             break
         if char == "(":
             depth += 1
