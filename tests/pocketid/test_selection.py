@@ -140,3 +140,14 @@ def test_two_instances_are_one_server_by_address_issuer_or_an_id_drawn_by_chance
         made["spec"] = {"external": {"url": told["url"]}, **({"appUrl": told["app"]} if "app" in told else {})}
         pair.append(made)
     assert one_server(*pair, id) is same
+
+
+def test_what_an_instance_says_of_itself_keeps_nothing_from_other_namespaces() -> None:
+    """Whoever may create an instance could have a little server of their own behind it, and name anybody's address as issuer."""
+    ours, evil = instance("main"), instance("own")
+    ours["spec"] = {"external": {"url": "https://id.example.org"}, "appUrl": "https://id.example.org"}
+    evil["spec"] = {"external": {"url": "http://mine.evil.svc"}, "appUrl": "https://id.example.org"}
+    assert one_server(ours, evil, "grafana")
+    evil["metadata"]["namespace"] = "evil"
+    assert not one_server(ours, evil, "grafana")
+    assert one_server(ours, evil, DRAWN), "an id that was drawn by chance is on one server"

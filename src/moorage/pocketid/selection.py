@@ -159,16 +159,22 @@ def counts_at(obj: JsonObject, instance: JsonObject | None) -> bool:
 
 
 def one_server(one: JsonObject, other: JsonObject, *ids: str) -> bool:
-    """Whether two instances stand for one server: they are one, or share an address or an issuer.
+    """Whether two instances stand for one server: they are one, or are reached at one address.
+
+    An issuer (`appUrl`) is only what an instance says of itself: it counts among instances of one namespace. Elsewhere whoever may create an
+    instance, with a server of their own behind it, could claim what others have at theirs.
 
     Args:
         ids: what an object of each claims. An id that was drawn by chance is on one server, by whatever two addresses it is reached, unless each
             instance says by `appUrl` that it is another issuer (a copy of a server has its ids).
     """
-    if key_of(one) == key_of(other) or _addresses(one) & _addresses(other):
+    if key_of(one) == key_of(other) or _reached(one) & _reached(other):
         return True
-    both_told = "appUrl" in one["spec"] and "appUrl" in other["spec"]
-    return not both_told and any(_DRAWN.fullmatch(id) for id in ids)
+    said, other_said = _issuer(one), _issuer(other)
+    if key_of(one).namespace == key_of(other).namespace and (_reached(one) | said) & (_reached(other) | other_said):
+        return True
+    differ = said and other_said and said != other_said
+    return not differ and any(_DRAWN.fullmatch(id) for id in ids)
 
 
 def is_ready(instance: JsonObject) -> bool:
@@ -177,10 +183,20 @@ def is_ready(instance: JsonObject) -> bool:
     return ready is not None and ready.is_true
 
 
-def _addresses(instance: JsonObject) -> set[str]:
-    spec = instance["spec"]
-    found = ((spec.get("external") or {}).get("url"), (instance.get("status") or {}).get("url"), spec.get("appUrl"))
-    return {text.rstrip("/").casefold() for text in found if text}
+def _reached(instance: JsonObject) -> set[str]:
+    """The addresses at which the operator asks it."""
+    found = ((instance["spec"].get("external") or {}).get("url"), (instance.get("status") or {}).get("url"))
+    return {_plain(text) for text in found if text}
+
+
+def _issuer(instance: JsonObject) -> set[str]:
+    """What it says that its tokens name; empty when it says nothing."""
+    said = instance["spec"].get("appUrl")
+    return {_plain(said)} if said else set()
+
+
+def _plain(address: str) -> str:
+    return address.rstrip("/").casefold()
 
 
 def _selected(obj: JsonObject, instances: Iterable[JsonObject]) -> JsonObject | None:

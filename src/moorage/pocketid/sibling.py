@@ -230,8 +230,8 @@ def not_trusted(seen: Sibling[Any, Any], asked: str) -> str:
     if instance is None or seen.bond.trusts:
         return ""
     return (
-        f"{asked}, which namespace {space} may not: declare it in namespace {instance.namespace},"
-        f" or name {space} in spec.adminNamespaces of PocketIDInstance {instance.namespace}/{instance.name}"
+        f"{asked}, which namespace {space} may not: take another name, have what is there deleted in Pocket-ID, declare it in namespace"
+        f" {instance.namespace}, or name {space} in spec.adminNamespaces of PocketIDInstance {instance.namespace}/{instance.name}"
     )
 
 

@@ -74,7 +74,7 @@ def _callback(path: str, url: str) -> Iterator[Finding]:
     elif found[2] and "@" in found[2]:
         host = found[2].rpartition("@")[2]
         yield invalid(path, url, f"must not hold a user: browsers go to {host!r}, what stands before the @ is no host")
-    elif found[1] in ("http", "https", "*") and found[2]:
+    elif found[1].lower() in ("http", "https", "*") and found[2]:
         yield from _breadth(path, url, found[1], found[2])
 
 
