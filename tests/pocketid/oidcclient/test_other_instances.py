@@ -72,6 +72,36 @@ async def test_groups_of_a_namespace_that_the_instance_does_not_admit_close_no_c
     assert await here.stored() is None
 
 
+async def test_a_group_of_another_namespace_lets_people_in_where_the_instance_trusts_it_and_opens_nothing_afterwards(
+    here: Scene,
+) -> None:
+    """Whoever may write groups in an admitted namespace is not asked who may use the clients of others; closing a namespace out opens nothing."""
+    await namespace(here, "elsewhere")
+    listed = [{"name": KEY.name, "namespace": NAMESPACE}]
+    await place(here, "elsewhere", USER_GROUP, "tenant", {"allowedOIDCClients": listed})
+    id = here.server_group("tenant")
+    said = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "x",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    key, status = Key("elsewhere", "tenant"), {"groupID": id, "conditions": [said]}
+    await here.client.patch(USER_GROUP.resource, key, {"status": status}, subresource="status")
+    await here.make()
+    await here.settle()
+    assert here.server().settings["isGroupRestricted"] is False
+    await here.client.patch(INSTANCE.resource, INSTANCE_KEY, {"spec": {"adminNamespaces": ["elsewhere"]}})
+    await here.settle()
+    assert (here.server().settings["isGroupRestricted"], here.server().groups) == (True, {id})
+    closed = {"allowedNamespaces": [], "adminNamespaces": None}
+    await here.client.patch(INSTANCE.resource, INSTANCE_KEY, {"spec": closed})
+    await here.settle()
+    assert here.server().settings["isGroupRestricted"] is True
+    assert (await here.status())["groupsVanished"] is True
+
+
 async def test_a_group_on_its_way_from_another_instance_opens_nothing(here: Scene) -> None:
     """It is bound elsewhere and selects ours by now: it counts, and is waited for."""
     await here.group("staff", clients=(KEY.name,), made=False)

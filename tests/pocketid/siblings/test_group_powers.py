@@ -11,6 +11,7 @@ from tests.fakes.pocketid.model import Group
 from moorage.core.meta import Key
 from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.usergroup.room import ROOM
+from moorage.runtime.room import Event
 
 from .scene import HOME, NAMESPACE, Scene, elsewhere, message, ready
 from .test_group import user
@@ -47,6 +48,24 @@ async def test_a_group_that_people_are_in_is_not_taken_over_from_elsewhere(here:
     await here.settle(NAME)
     assert ready(await here.stored(KIND, NAME)) == "True/Reconciled"
     assert (group.friendly, group.users) == ("Ours", {someone})
+
+
+async def test_an_empty_group_that_is_older_is_not_taken_over_either(here: Scene) -> None:
+    """A client may be restricted to it so that nobody can use that until the pager rings."""
+    staff(here)
+    await here.make(KIND, NAME)
+    await here.settle(NAME)
+    assert ready(await here.stored(KIND, NAME)) == "False/NotPermitted"
+
+
+async def test_clients_of_other_namespaces_that_are_listed_from_elsewhere_are_told(here: Scene) -> None:
+    """The group is made; who may use those clients is not for it to say."""
+    told: list[Event] = []
+    await here.make(KIND, NAME, allowedOIDCClients=[{"name": "wiki", "namespace": HOME}])
+    await here.settle(NAME, told)
+    assert ready(await here.stored(KIND, NAME)) == "True/Reconciled"
+    (event,) = [event for event in told if event.reason == "NotPermitted"]
+    assert "identity/wiki is of another namespace" in event.message
 
 
 async def test_a_group_of_its_own_is_known_again_after_a_lost_status(here: Scene) -> None:

@@ -17,7 +17,7 @@ from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.reach import Facts, Lists
 from moorage.pocketid.references import READY
 from moorage.pocketid.rest import Access, Group, NotFound, PocketID, PocketIDError, nfc
-from moorage.pocketid.selection import counts_at
+from moorage.pocketid.selection import counts_at, trusts
 from moorage.pocketid.usergroup.types import KIND as USER_GROUP
 from moorage.runtime.world import World
 
@@ -30,15 +30,23 @@ NOT_FOUND: Final = "UserGroupNotFound"
 
 
 def listing_groups(world: World, seen: Seen) -> Groups:
-    """The groups that list the client, stay, and are of its instance: what others list is none of its business."""
+    """The groups that list the client, stay, and may: what others list is none of its business."""
     here = None if seen.instance is None else world.cache.get(INSTANCE.resource, seen.instance.key)
     listing = world.cache.list(USER_GROUP.resource, index=BY_LISTED, value=str(seen.key))
-    found = [item for item in listing if not is_terminating(item) and counts_at(item, here)]
-    vanished = not found and seen.client.spec.allowed_user_groups is None and _are_gone(world, seen)
+    found = [item for item in listing if _may_list(item, seen, here)]
+    vanished = not found and seen.client.spec.allowed_user_groups is None and _are_gone(world, seen, here)
     return Groups(lists_us=tuple(sorted(str(key_of(item)) for item in found)), vanished=vanished)
 
 
-def _are_gone(world: World, seen: Seen) -> bool:
+def _may_list(group: JsonObject, seen: Seen, here: JsonObject | None) -> bool:
+    """Whether a group stays, is of this instance, and of a namespace that may let people into the client: its own, or one that the instance trusts."""
+    if here is None or is_terminating(group) or not counts_at(group, here):
+        return False
+    space = group["metadata"]["namespace"]
+    return bool(space == seen.key.namespace or trusts(here, space))
+
+
+def _are_gone(world: World, seen: Seen, here: JsonObject | None) -> bool:
     """Whether a group listed the client (our second finalizer says so) and is not there any more.
 
     To take the client out of a list opens it; a group that is deleted, moved or not admitted any more does not.
@@ -46,7 +54,7 @@ def _are_gone(world: World, seen: Seen) -> bool:
     status = seen.client.status
     if status.groups_vanished or GROUP_FINALIZER not in seen.client.metadata.finalizers:
         return bool(status.groups_vanished)
-    staying = (item for item in world.cache.list(USER_GROUP.resource) if not is_terminating(item))
+    staying = (item for item in world.cache.list(USER_GROUP.resource) if _may_list(item, seen, here))
     known = {(item.get("status") or {}).get("groupID") for item in staying}
     recorded = status.allowed_user_group_ids
     return not recorded or not known.issuperset(recorded)

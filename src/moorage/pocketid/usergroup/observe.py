@@ -83,15 +83,19 @@ def _needs_more(seen: Seen) -> bool:
 
 def _with_clients(world: World, seen: Seen) -> Seen:
     """Client IDs of what the group lists; those that are not there yet are no fault of the group."""
-    ids, absent = [], []
+    ids, absent, barred = [], [], []
     for ref in seen.resource.spec.allowed_oidc_clients or ():
         key = key_in(ref, seen.resource.metadata.namespace)
         obj = world.cache.get(CLIENT.resource, key)
-        if obj is None:
+        if key.namespace != seen.resource.metadata.namespace and not seen.bond.trusts:
+            barred.append(str(key))
+        elif obj is None:
             absent.append(str(key))
         elif id := (obj.get("status") or {}).get("clientID"):
             ids.append(id)
-    return replace(seen, clients=tuple(sorted(set(ids))), no_clients=tuple(sorted(absent)))
+    return replace(
+        seen, clients=tuple(sorted(set(ids))), no_clients=tuple(sorted(absent)), barred=tuple(sorted(barred))
+    )
 
 
 # --- members

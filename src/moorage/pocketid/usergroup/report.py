@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from moorage.core.outcome import Done, Outcome
 from moorage.pocketid.references import READY
-from moorage.pocketid.sibling import SHARED_EVENTS, SHARED_REASONS, moment, said
+from moorage.pocketid.sibling import SHARED_EVENTS, SHARED_REASONS, moment, not_trusted, said
 from moorage.runtime.room import Event, Report
 
 from .powers import overreach
@@ -31,7 +31,11 @@ def report(seen: Seen, outcome: Outcome) -> Report:
         Event("Warning", "ClientNotFound", f"spec.allowedOIDCClients: PocketIDOIDCClient {name} does not exist")
         for name in seen.no_clients
     ]
-    return Report(done.conditions, done.status, (*done.events, *absent))
+    barred = [
+        Event("Warning", "NotPermitted", not_trusted(seen, f"spec.allowedOIDCClients: {name} is of another namespace"))
+        for name in seen.barred
+    ]
+    return Report(done.conditions, done.status, (*done.events, *absent, *barred))
 
 
 def _status(seen: Seen, outcome: Outcome) -> dict[str, Any]:

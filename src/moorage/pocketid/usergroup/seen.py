@@ -68,12 +68,14 @@ class Seen(Sibling[PocketIDUserGroup, Group]):
         missing: declared users that are not there, a phrase each; while there are any, nobody is taken out.
         clients: client IDs that the group lists, of those that have one.
         no_clients: PocketIDOIDCClients that the group lists and that do not exist.
+        barred: those that it lists and may not let anybody into.
     """
 
     members: frozenset[str] = frozenset()
     missing: tuple[str, ...] = ()
     clients: tuple[str, ...] = ()
     no_clients: tuple[str, ...] = ()
+    barred: tuple[str, ...] = ()
 
     @cached_property
     def name(self) -> str:
