@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 from .unseen import has_unseen
 
 _WHOLE: Final = ("http://", "https://")
+_JOINERS: Final = "\u200c\u200d"
+"""Part of words, and of no address."""
 _USER: Final = re.compile(r"//[^/?#]*@")
 
 
@@ -25,7 +27,7 @@ def url_fault(url: str) -> str:
     """Why nobody can be sent to this http or https URL, or should not be; "" when they can."""
     if not url.startswith(_WHOLE):
         return "must start with http:// or https://"
-    if has_unseen(url) or any(map(str.isspace, url)):
+    if has_unseen(url) or any(char.isspace() or char in _JOINERS for char in url):
         return "must not hold a blank or a control character: percent-encode what belongs to the address"
     if "\\" in url:
         return "must not hold a backslash: browsers read it as a slash"

@@ -100,17 +100,3 @@ async def test_the_instance_can_trust_a_namespace(here: Scene) -> None:
     assert ready(stored) == "True/Reconciled"
     assert stored is not None
     assert stored["status"]["userID"] == user.id
-
-
-async def test_a_user_that_is_applied_again_is_known_again(here: Scene) -> None:
-    """Deleting the object keeps the person; after a restore, or with the same file, they are the namespace's own as before."""
-    await here.make(KIND, NAME, email={"value": "ada@example.org"})
-    await here.settle(NAME)
-    before = [user.id for user in here.fake.store.users.values() if user.id != STATIC_OWNER]
-    await here.delete(KIND, NAME)
-    await here.settle(NAME)
-    assert await here.stored(KIND, NAME) is None
-    await here.make(KIND, NAME, email={"value": "ada@example.org"})
-    await here.settle(NAME)
-    assert ready(await here.stored(KIND, NAME)) == "True/Reconciled"
-    assert [user.id for user in here.fake.store.users.values() if user.id != STATIC_OWNER] == before

@@ -54,7 +54,7 @@ while not drained() and time.monotonic() < end:
 """
 )
 _DRAIN: Final = (
-    f"rm -f {_DRAINING}; exec 9>{_DRAINING}.new; flock 9; mv {_DRAINING}.new {_DRAINING}; "
+    f"rm -f {_DRAINING}; (: >{_DRAINING}.new) && exec 9>{_DRAINING}.new && flock 9 && mv {_DRAINING}.new {_DRAINING}; "
     '[ -n "$POD_DRAINED" ] || sleep "$1"; kill -WINCH 1; '
     'while [ "$(grep -ls "(apache2) [^Z]" /proc/[0-9]*/stat | wc -l)" -gt 1 ]; do sleep 0.1; done'
 )

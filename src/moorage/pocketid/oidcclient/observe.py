@@ -119,7 +119,10 @@ def _taker(world: World, seen: Seen, obj: JsonObject, id: str) -> str | None:
     item = world.cache.get(KIND.resource, key)
     if item is None or item["metadata"]["uid"] != uid or uid == obj["metadata"]["uid"] or is_terminating(item):
         return None
-    return str(key) if (item.get("status") or {}).get("clientID") in (None, id) else None
+    status = item.get("status") or {}
+    bound = status.get("instance") or {}
+    told = (bound.get("namespace"), bound.get("name")) == (seen.instance.key.namespace, seen.instance.key.name)
+    return str(key) if not told or status.get("clientID") in (None, id) else None
 
 
 async def _with_materials(world: World, seen: Seen) -> Seen:

@@ -2,7 +2,7 @@
 
 Enters: a snapshot. Leaves: why it may not, or nothing. Pure. An administrator's API key opens every client and every user of the server,
 and who sets a person's mail address receives that person's login codes: whoever may write PocketIDUsers in an admitted namespace would be
-administrator otherwise. A user that we made for this namespace and name is known by its id.
+administrator otherwise. A user that we made is known by its id, which nobody else can have.
 """
 
 from __future__ import annotations

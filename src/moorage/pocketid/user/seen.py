@@ -23,8 +23,7 @@ from .types import DATA_SUFFIX, PocketIDUser
 PLACEHOLDER: Final = "placeholder.local"
 _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 _IDS: Final = uuid.UUID("6f1d1c5e-5d0b-4c1e-9d86-6a0f9b7b8a11")
-"""Space of the ids that are made from namespace and name of a resource: its user is known again after a lost answer, and after the resource is
-applied anew or restored, and can be nobody else's."""
+"""Space of the ids that are made from the uid of a resource, which nobody can choose or foresee: a lost answer's user is known again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +137,7 @@ class Seen(Sibling[PocketIDUser, User]):
     @cached_property
     def wanted_id(self) -> str:
         """The id that a user which we create gets."""
-        return self.resource.spec.user_id or str(uuid.uuid5(_IDS, str(self.resource.key)))
+        return self.resource.spec.user_id or str(uuid.uuid5(_IDS, self.resource.metadata.uid))
 
     @cached_property
     def claims(self) -> tuple[Claim, ...]:
