@@ -1,8 +1,8 @@
 """How every kind of Pocket-ID is judged: the declaration's own bounds and CEL rules first, then the rules that no CEL can say.
 
 Enters: a review and the kind's rules. Leaves: a verdict with all complaints, worded as kube-apiserver words them. The table of rules in
-`types.py` is thereby the only one: a server whose CRD is old, or absent, answers the same. What the stored object earns as well blocks
-nothing, and a terminating object passes (decisions, Keystone 17, Admission 5). Pure.
+`types.py` is thereby the only one: a server whose CRD is old, or absent, answers the same. Pure. What blocks no update is said by
+`Admission.judge`.
 """
 
 from __future__ import annotations

@@ -156,8 +156,7 @@ class Scene:
 
     async def says(self, kind: Any, name: str, status: JsonObject, *, ready: bool) -> None:
         """What the controller of another kind writes."""
-        said = {"type": "Ready", "status": "True" if ready else "False", "reason": "x", "message": ""}
-        whole = {**status, "conditions": [{**said, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+        whole = {**status, "conditions": [condition(ready)]}
         await self.client.patch(kind.resource, Key(NAMESPACE, name), {"status": whole}, subresource="status")
 
     # --- what is there
@@ -256,6 +255,12 @@ async def _until_served(client: Client) -> None:
                     break
                 except NotFound:
                     await asyncio.sleep(0.01)
+
+
+def condition(ready: bool = True) -> JsonObject:
+    """Ready, as the controller of another kind says it."""
+    said = {"type": "Ready", "status": "True" if ready else "False", "reason": "x", "message": ""}
+    return {**said, "lastTransitionTime": "2026-01-01T00:00:00Z"}
 
 
 async def until(check: Callable[[], Any]) -> None:

@@ -125,6 +125,14 @@ async def test_a_conflict_is_told_on_both(here: Scene) -> None:
     assert list(here.fake.store.clients) == ["wiki-app"]
 
 
+async def moves(here: Scene, url: str) -> None:
+    """A second instance, at this address, which the client means from now on."""
+    await here.instance("new", url)
+    await here.client.patch(INSTANCE.resource, Key(NAMESPACE, "new"), {"metadata": {"labels": {"at": "new"}}})
+    await here.attach(Key(NAMESPACE, "new"))
+    await here.edit(instanceSelector={"matchLabels": {"at": "new"}})
+
+
 @pytest.mark.case("PIDX14")
 async def test_a_moved_selector_leaves_nothing_behind(here: Scene) -> None:
     """The client is deleted where it was and made where it belongs now; the Secret works there."""
@@ -134,10 +142,7 @@ async def test_a_moved_selector_leaves_nothing_behind(here: Scene) -> None:
     other = Fake()
     async with serving(other) as url:
         await here.secret("pocketid-key", token=other.api_key)
-        await here.instance("new", url)
-        await here.client.patch(INSTANCE.resource, Key(NAMESPACE, "new"), {"metadata": {"labels": {"at": "new"}}})
-        await here.attach(Key(NAMESPACE, "new"))
-        await here.edit(instanceSelector={"matchLabels": {"at": "new"}})
+        await moves(here, url)
         await here.settle()
         assert here.fake.store.clients == {}
         (made,) = other.store.clients.values()
@@ -156,10 +161,7 @@ async def test_a_client_that_cannot_be_deleted_where_it_was_is_not_forgotten(her
     here.fake.faults.add("status", method="DELETE", status=503)
     other = Fake(api_key=here.fake.api_key)
     async with serving(other) as url:
-        await here.instance("new", url)
-        await here.client.patch(INSTANCE.resource, Key(NAMESPACE, "new"), {"metadata": {"labels": {"at": "new"}}})
-        await here.attach(Key(NAMESPACE, "new"))
-        await here.edit(instanceSelector={"matchLabels": {"at": "new"}})
+        await moves(here, url)
         await here.once()
         assert (await here.ready())[0] == "False/APIClientError"
         assert (await here.status())["clientID"] == here.server().id
@@ -179,10 +181,7 @@ async def test_a_client_that_cannot_be_made_where_it_moves_to_stays_where_it_was
     await here.settle()
     other = Fake(api_key=here.fake.api_key)
     async with serving(other) as url:
-        await here.instance("new", url)
-        await here.client.patch(INSTANCE.resource, Key(NAMESPACE, "new"), {"metadata": {"labels": {"at": "new"}}})
-        await here.attach(Key(NAMESPACE, "new"))
-        await here.edit(instanceSelector={"matchLabels": {"at": "new"}})
+        await moves(here, url)
         await here.settle()
         assert (await here.ready())[0] == "False/UserGroupNotFound"
         assert other.store.clients == {}

@@ -12,7 +12,7 @@ from moorage.pocketid.oidcclient.room import ROOM
 from moorage.runtime.walk import Walk
 
 from .hours import running
-from .scene import KEY, Scene, fresh, resource
+from .scene import KEY, Scene, condition, fresh, resource
 from .test_features import AUDIENCE, access, grants, icon
 
 SCIM = {"endpoint": "https://scim.example.org"}
@@ -265,15 +265,8 @@ async def elsewhere(here: Scene, name: str, audience: str) -> None:
     body = resource(API, name, {"resource": audience})
     body["metadata"]["namespace"] = "default"
     await here.client.create(API.resource, body)
-    said = {
-        "type": "Ready",
-        "status": "True",
-        "reason": "x",
-        "message": "",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
     listed = [{"id": item.id, "key": item.key, "name": item.name} for item in made.permissions]
-    status = {"apiID": made.id, "resource": audience, "permissions": listed, "conditions": [said]}
+    status = {"apiID": made.id, "resource": audience, "permissions": listed, "conditions": [condition()]}
     await here.client.patch(API.resource, Key("default", name), {"status": status}, subresource="status")
 
 

@@ -16,7 +16,7 @@ from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.oidcclient.types import KIND
 from moorage.pocketid.usergroup.types import KIND as USER_GROUP
 
-from .scene import CALLBACK, INSTANCE_KEY, KEY, NAMESPACE, Scene, resource, scene
+from .scene import CALLBACK, INSTANCE_KEY, KEY, NAMESPACE, Scene, condition, resource, scene
 
 
 @pytest.fixture
@@ -80,14 +80,7 @@ async def test_a_group_of_another_namespace_lets_people_in_where_the_instance_tr
     listed = [{"name": KEY.name, "namespace": NAMESPACE}]
     await place(here, "elsewhere", USER_GROUP, "tenant", {"allowedOIDCClients": listed})
     id = here.server_group("tenant")
-    said = {
-        "type": "Ready",
-        "status": "True",
-        "reason": "x",
-        "message": "",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
-    key, status = Key("elsewhere", "tenant"), {"groupID": id, "conditions": [said]}
+    key, status = Key("elsewhere", "tenant"), {"groupID": id, "conditions": [condition()]}
     await here.client.patch(USER_GROUP.resource, key, {"status": status}, subresource="status")
     await here.make()
     await here.settle()
