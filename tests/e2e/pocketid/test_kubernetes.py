@@ -17,7 +17,7 @@ from tests.real.kubernetes import Kubernetes, kubernetes, write_kubeconfig
 from tests.real.ports import free_port
 from tests.real.process import Command, Process
 
-from .life import whole
+from .life import Open, Restart, all_at_once, whole
 from .site import RESYNC, pocketid, site
 
 pytestmark = [pytest.mark.conformance, pytest.mark.e2e, pytest.mark.timeout(900)]
@@ -39,6 +39,14 @@ class Operator:
         self.process.child.kill()
         self.process.child.wait()
         self.start()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a life is lived: how to look at it, and how to kill its operator and start it again."""
+
+    open: Open
+    restart: Restart
 
 
 def _install(api: Kubernetes, folder: Path) -> str:
@@ -78,11 +86,22 @@ def operator(api: Kubernetes, folder: Path) -> Iterator[Operator]:
             made.process.stop()
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A real API server with its namespace controller, an operator, a Pocket-ID."""
+    folder = tmp_path_factory.mktemp("pocketid-kubernetes")
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in RESYNC.items():
+            patched.setenv(name, value)
+        with pocketid(folder / "pocketid") as url, kubernetes(folder / "api") as api, operator(api, folder) as run:
+            yield Place(lambda: site(api.kubeconfig, url), run.restart)
+
+
 @pytest.mark.case("P5", "P6", "B68")
-async def test_a_client_from_nothing_to_nothing_on_a_real_api_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in RESYNC.items():
-        monkeypatch.setenv(name, value)
-    with pocketid(tmp_path / "pocketid") as url, kubernetes(tmp_path / "api") as api, operator(api, tmp_path) as run:
-        await whole(lambda: site(api.kubeconfig, url), run.restart)
+async def test_a_client_from_nothing_to_nothing_on_a_real_api_server(place: Place) -> None:
+    await whole(place.open, place.restart)
+
+
+@pytest.mark.case("B80")
+async def test_a_namespace_that_a_real_namespace_controller_empties_leaves_nothing_at_the_server(place: Place) -> None:
+    await all_at_once(place.open, place.restart)
