@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,7 +21,7 @@ from moorage.kube.config import Connection, in_cluster, load_kubeconfig
 from moorage.kube.errors import NotFound
 from moorage.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from moorage.runtime import logs
-from moorage.runtime.admission_server import OwnAuthority, Place
+from moorage.runtime.admission_server import CertificateSource, Files, OwnAuthority, Place
 from moorage.runtime.controller import Pace
 from moorage.runtime.install import NAMESPACE, webhook_configurations
 from moorage.runtime.operator import Leadership, Operator, Options, WebhookServing
@@ -37,6 +38,7 @@ class RunOptions:
     webhooks: bool
     webhook_bind: str
     webhook_url: str | None
+    webhook_certificates: str | None
     metrics_bind: str
     health_bind: str
     workers: int
@@ -92,9 +94,7 @@ def _options(options: RunOptions, client: Client) -> Options:
     except ValueError as error:
         raise InputError("--resync", str(error)) from error
     namespace = os.environ.get("POD_NAMESPACE") or NAMESPACE
-    host = urlsplit(options.webhook_url or "").hostname
-    place = Place(namespace=namespace, extra_names=(host,) if host else ())
-    serving = WebhookServing(options.webhook_bind, OwnAuthority(client, place)) if options.webhooks else None
+    serving = WebhookServing(options.webhook_bind, _certificates(options, client, namespace))
     return Options(
         namespace=options.namespace,
         pace=Pace(workers=options.workers, resync=resync),
@@ -102,9 +102,17 @@ def _options(options: RunOptions, client: Client) -> Options:
         health_bind=options.health_bind,
         metrics_bind=options.metrics_bind,
         admissions=ADMISSIONS,
-        webhooks=serving,
+        webhooks=serving if options.webhooks else None,
         allowed=options.allowed,
     )
+
+
+def _certificates(options: RunOptions, client: Client, namespace: str) -> CertificateSource:
+    """Files that somebody else renews and whose authority he writes into the webhook configurations; without them our own authority."""
+    if options.webhook_certificates:
+        return Files(Path(options.webhook_certificates))
+    host = urlsplit(options.webhook_url or "").hostname
+    return OwnAuthority(client, Place(namespace=namespace, extra_names=(host,) if host else ()))
 
 
 def allowed_networks(text: str) -> tuple[Network, ...]:

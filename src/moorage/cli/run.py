@@ -24,6 +24,13 @@ def command(
     webhook_url: Annotated[
         str | None, typer.Option(help="URL by which the API server reaches the webhooks; default: by the Service.")
     ] = None,
+    webhook_certificates: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="tls.crt and tls.key of the webhooks, read again when they change, as cert-manager mounts them; default: certificates of our own.",
+        ),
+    ] = None,
     metrics_bind: Annotated[str, typer.Option(help="Address of /metrics.")] = "0.0.0.0:8080",
     health_bind: Annotated[str, typer.Option(help="Address of /healthz and /readyz.")] = "0.0.0.0:8081",
     workers: Annotated[int, typer.Option(min=1, help="Passes at once for each kind.")] = 4,
@@ -46,6 +53,7 @@ def command(
             webhooks=webhooks,
             webhook_bind=webhook_bind,
             webhook_url=webhook_url,
+            webhook_certificates=webhook_certificates,
             metrics_bind=metrics_bind,
             health_bind=health_bind,
             workers=workers,
