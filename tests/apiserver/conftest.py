@@ -16,6 +16,7 @@ import aiohttp
 import pytest
 
 from moorage.apiserver import Server
+from moorage.apiserver.store import Store
 
 MERGE = "application/merge-patch+json"
 NAMESPACED = "/api/v1/namespaces/default"
@@ -86,6 +87,11 @@ class Client:
                 if holds(answer):
                     return answer
                 await asyncio.sleep(0.02)
+
+
+async def limit_pages(store: Store, pages: int) -> None:
+    """Fill the disk: let the store's file grow to this many pages at most (0: make room again)."""
+    await store._run(lambda connection: connection.execute(f"PRAGMA max_page_count={pages or 4294967294}"))
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from tests.apiserver.conftest import CONFIG_MAPS, Client, config_map
+from tests.apiserver.conftest import CONFIG_MAPS, Client, config_map, limit_pages
 
 from moorage.apiserver import Server
 
@@ -105,10 +105,10 @@ async def _write_until_killed(
 async def test_a_full_disk_answers_507_over_http(client: Client, limit: int) -> None:
     """Writes are refused with a sentence, reads and watches go on, and health stays good."""
     await client.create(CONFIG_MAPS, config_map("before"))
-    await client.server.hub.store.limit_pages(limit)
+    await limit_pages(client.server.hub.store, limit)
     answer = await client.ask("POST", CONFIG_MAPS, config_map("big", k="x" * 900_000))
     assert (answer.status, answer.body["reason"]) == (507, "InsufficientStorage")
     assert "reads go on" in answer.body["message"]
     assert (await client.ask("GET", f"{CONFIG_MAPS}/before")).status == 200
-    await client.server.hub.store.limit_pages(0)
+    await limit_pages(client.server.hub.store, 0)
     assert (await client.ask("POST", CONFIG_MAPS, config_map("big", k="x" * 900_000))).status == 201

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.apiserver.conftest import limit_pages
 
 from moorage.apiserver import store
 from moorage.apiserver.errors import StatusError
@@ -158,19 +159,19 @@ async def test_a_restart_shows_what_was_acknowledged(tmp_path: Path) -> None:
 async def test_a_full_disk_refuses_writes_and_reads_go_on(hub: Hub) -> None:
     """507 with a sentence; what was stored is still read; writes work again when there is room."""
     entry = await hub.write("things", "n/a", thing("a"), 0)
-    await hub.store.limit_pages(1)
+    await limit_pages(hub.store, 1)
     with pytest.raises(StatusError) as refused:
         await hub.write("things", "n/b", thing("b", 900_000), 0)
     assert refused.value.code == 507
     assert "the disk that holds the store is full" in refused.value.message
     assert hub.get("things", "n/a") is entry
-    await hub.store.limit_pages(0)
+    await limit_pages(hub.store, 0)
     assert (await hub.write("things", "n/b", thing("b", 900_000), 0)).rev > entry.rev
 
 
 async def test_a_refused_batch_leaves_nothing_behind(hub: Hub) -> None:
     """After a refusal the object does not exist, in memory or on the disk, and its name is free."""
-    await hub.store.limit_pages(1)
+    await limit_pages(hub.store, 1)
     with pytest.raises(StatusError):
         await hub.write("things", "n/b", thing("b", 900_000), 0)
     assert hub.get("things", "n/b") is None

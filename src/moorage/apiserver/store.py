@@ -207,10 +207,6 @@ class Store:
             loop.call_soon(self._hand_over if self._quickest < _SLOW else partial(self._consider, loop))
         self._committed(batch, refused)
 
-    async def limit_pages(self, pages: int) -> None:
-        """Let the file grow to this many pages at most (0: no limit beyond SQLite's own)."""
-        await self._run(lambda connection: connection.execute(f"PRAGMA max_page_count={pages or 4294967294}"))
-
     async def compact(self, revision: int) -> None:
         """Drop what was replaced or deleted up to `revision`; what later records replaced is kept.
 
