@@ -50,7 +50,7 @@ class Bond:
         left: the instance that the object was bound to before.
         issuer: what people open in a browser, without a trailing slash.
         leaves: the instance leaves what belongs to it at the server, whatever is deleted.
-        trusts: objects of this namespace may make administrators, and take over people who exist.
+        trusts: objects of this namespace may make administrators, and take over who and what exists.
     """
 
     instance: BoundInstance | None = None
@@ -222,17 +222,6 @@ def within_limits(limits: Callable[[Any], Iterable[str]]) -> Rule:
         return Waiting("ReconcileError", found, after=REFUSED_POLL) if found else None
 
     return it_fits
-
-
-def not_trusted(seen: Sibling[Any, Any], asked: str) -> str:
-    """Why the namespace of a resource may not have what is asked of its instance, with the way out; "" where the instance trusts it."""
-    instance, space = seen.bond.instance, seen.resource.metadata.namespace
-    if instance is None or seen.bond.trusts:
-        return ""
-    return (
-        f"{asked}, which namespace {space} may not: take another name, have what is there deleted in Pocket-ID, declare it in namespace"
-        f" {instance.namespace}, or name {space} in spec.adminNamespaces of PocketIDInstance {instance.namespace}/{instance.name}"
-    )
 
 
 def bound_first(*forget: str) -> Rule:

@@ -12,6 +12,7 @@ from moorage.pocketid.sibling_work import deleted, perform, taken, updated
 from moorage.runtime.world import World
 
 from .observe import NOUN
+from .powers import overreach
 from .seen import Create, Delete, Plan, Rename, Seen, SetCimdAccess, SetPermissions
 from .types import KIND
 
@@ -53,5 +54,8 @@ async def _create(seen: Seen, client: PocketID, apis: Listing[Api], plan: Create
         found = await client.find_api_of(plan.resource)
         if found is None:
             raise
+        if overreach(there := seen.with_found(found)):
+            apis.note(found)
+            return there
         return taken(NOUN, seen, apis, found, "adopted")
     return taken(NOUN, seen, apis, made, "created")

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from moorage.core.outcome import Outcome
+from moorage.core.outcome import Outcome, Stalled
+from moorage.pocketid.powers import first_name
 from moorage.pocketid.rest_types import Permission
 from moorage.pocketid.sibling import (
     BEFORE,
@@ -29,6 +30,7 @@ from moorage.pocketid.sibling import (
 from moorage.runtime.room import Released
 
 from .admission import limits
+from .powers import id_is_written_down, overreach
 from .seen import Create, Delete, Plan, Rename, Seen, SetCimdAccess, SetPermissions
 from .types import CLIENT_FINALIZER
 
@@ -40,9 +42,15 @@ def decide(seen: Seen) -> Plan | Outcome | Released:
     return answer
 
 
+def it_may_be_had(seen: Seen) -> Answer:
+    """An API that exists is not for every namespace that the instance admits."""
+    why = overreach(seen)
+    return Stalled("NotPermitted", why) if why else None
+
+
 def api_exists(seen: Seen) -> Answer:
     """Created when no API has its audience; the one that has it is adopted."""
-    return Create(seen.name, seen.audience) if seen.found is None else None
+    return Create(first_name(seen, seen.name), seen.audience) if seen.found is None else None
 
 
 def name_is_current(seen: Seen) -> Answer:
@@ -76,7 +84,7 @@ def _plain(permissions: tuple[Permission, ...]) -> tuple[Permission, ...]:
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    *BEFORE, within_limits(limits), bound_first("apiID"), marked(CLIENT_FINALIZER), api_exists, name_is_current,
+    *BEFORE, it_may_be_had, within_limits(limits), bound_first("apiID"), marked(CLIENT_FINALIZER), api_exists, id_is_written_down, name_is_current,
     permissions_are_exact, switch_is_set,
 )  # fmt: skip
 

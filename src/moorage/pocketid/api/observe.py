@@ -28,6 +28,7 @@ from moorage.runtime.room import Released
 from moorage.runtime.world import World
 
 from .decide import decide
+from .powers import overreach
 from .seen import Seen
 from .types import KIND
 
@@ -57,7 +58,10 @@ async def _asked(world: World, seen: Seen, client: PocketID) -> Seen:
         client.get_api,
         lambda api: audience(api.resource) == seen.audience,
     )
-    seen = recognised(world, await find(world, seen, search), NOUN)
+    seen = await find(world, seen, search)
+    if overreach(seen):
+        return seen
+    seen = recognised(world, seen, NOUN)
     if isinstance(decide(seen), Outcome | Released):
         return seen
     return await look_again(seen, search)

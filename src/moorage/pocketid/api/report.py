@@ -12,17 +12,18 @@ from moorage.pocketid.references import READY
 from moorage.pocketid.sibling import SHARED_EVENTS, SHARED_REASONS, moment, said
 from moorage.runtime.room import Report
 
+from .powers import overreach
 from .seen import Seen
 
-REASONS: Final = {READY: SHARED_REASONS}
+REASONS: Final = {READY: (*SHARED_REASONS, "NotPermitted")}
 """Every reason by condition type, for the reference."""
-EVENTS: Final = ("APICreated", "APIAdopted", "APIUpdated", "APIDeleted", "Retained", *SHARED_EVENTS)
+EVENTS: Final = ("APICreated", "APIAdopted", "APIUpdated", "APIDeleted", "Retained", "NotPermitted", *SHARED_EVENTS)
 """Every event reason, for the reference."""
 
 
 def report(seen: Seen, outcome: Outcome) -> Report:
     """The condition, status fields and events of one pass."""
-    return said(seen, outcome, _status(seen) if seen.found is not None and not seen.rival else {})
+    return said(seen, outcome, {} if seen.found is None or seen.rival or overreach(seen) else _status(seen))
 
 
 def _status(seen: Seen) -> dict[str, Any]:

@@ -7,7 +7,7 @@ administrator otherwise. A user that we made is known by its id, which nobody el
 
 from __future__ import annotations
 
-from moorage.pocketid.sibling import not_trusted
+from moorage.pocketid.powers import not_trusted
 
 from .seen import Seen
 

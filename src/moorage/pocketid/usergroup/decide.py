@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from moorage.core.outcome import Outcome, Stalled, Waiting
+from moorage.pocketid.powers import first_name
 from moorage.pocketid.sibling import (
     BEFORE,
     REFUSED_POLL,
@@ -29,7 +30,7 @@ from moorage.pocketid.sibling import (
 from moorage.runtime.room import Event, Released
 
 from .admission import limits
-from .powers import overreach
+from .powers import id_is_written_down, overreach
 from .seen import Create, Delete, Plan, Rename, Seen, SetClaims, SetMembers
 from .types import CLIENT_FINALIZER
 
@@ -42,14 +43,14 @@ def decide(seen: Seen) -> Plan | Outcome | Released:
 
 
 def it_may_be_had(seen: Seen) -> Answer:
-    """A group that people are in is not for every namespace that the instance admits."""
+    """A group that exists is not for every namespace that the instance admits."""
     why = overreach(seen)
     return Stalled("NotPermitted", why) if why else None
 
 
 def group_exists(seen: Seen) -> Answer:
     """Created when no group has its name; one that has it is adopted."""
-    return Create(seen.name, seen.friendly_name) if seen.found is None else None
+    return Create(seen.name, first_name(seen, seen.friendly_name)) if seen.found is None else None
 
 
 def directory_agrees(seen: Seen) -> Answer:
@@ -125,7 +126,7 @@ def _wanted(seen: Seen) -> frozenset[str]:
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    *BEFORE, it_may_be_had, within_limits(limits), bound_first("groupID", "managedUserIDs"), marked(CLIENT_FINALIZER), group_exists, names_are_current, claims_are_exact,
+    *BEFORE, it_may_be_had, within_limits(limits), bound_first("groupID", "managedUserIDs"), marked(CLIENT_FINALIZER), group_exists, id_is_written_down, names_are_current, claims_are_exact,
     members_are_written_down, members_are_there, directory_agrees, users_are_found,
 )  # fmt: skip
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from moorage.core.outcome import Done, Outcome
+from moorage.pocketid.powers import not_trusted
 from moorage.pocketid.references import READY
-from moorage.pocketid.sibling import SHARED_EVENTS, SHARED_REASONS, moment, not_trusted, said
+from moorage.pocketid.sibling import SHARED_EVENTS, SHARED_REASONS, moment, said
 from moorage.runtime.room import Event, Report
 
 from .powers import overreach
