@@ -8,7 +8,7 @@ import pytest
 
 from moorage.core.meta import Key
 from moorage.pocketid.references import BoundInstance, LabelSelector
-from moorage.pocketid.selection import NotSelected, Selected, bound_instance, one_server, select
+from moorage.pocketid.selection import NotSelected, Selected, bound_instance, is_ready, one_server, select
 
 PROD = LabelSelector(match_labels={"env": "prod"})
 
@@ -150,4 +150,24 @@ def test_what_an_instance_says_of_itself_keeps_nothing_from_other_namespaces() -
     assert one_server(ours, evil, "grafana")
     evil["metadata"]["namespace"] = "evil"
     assert not one_server(ours, evil, "grafana")
-    assert one_server(ours, evil, DRAWN), "an id that was drawn by chance is on one server"
+    assert not one_server(ours, evil, DRAWN), "client ids are no secrets, and a server of one's own may give any"
+    ours["spec"]["adminNamespaces"] = ["evil"]
+    assert one_server(ours, evil, "grafana")
+    assert one_server(ours, evil, DRAWN)
+
+
+def test_a_server_that_an_instance_was_pointed_away_from_proves_nothing() -> None:
+    """Its Ready is of the former address until it is looked at again."""
+    there = instance("own")
+    there["spec"] = {"external": {"url": "https://id.example.org"}}
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "Ready",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    there["status"] = {"url": "http://mine.evil.svc", "conditions": [ready]}
+    assert not is_ready(there)
+    there["status"]["url"] = "https://id.example.org/"
+    assert is_ready(there)

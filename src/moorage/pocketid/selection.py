@@ -158,29 +158,37 @@ def counts_at(obj: JsonObject, instance: JsonObject | None) -> bool:
     return _bound_key(obj) == key_of(instance) or bool(_matching(obj["spec"].get("instanceSelector") or {}, [instance]))
 
 
-def one_server(one: JsonObject, other: JsonObject, *ids: str) -> bool:
-    """Whether two instances stand for one server: they are one, or are reached at one address.
+def one_server(here: JsonObject, there: JsonObject, *ids: str) -> bool:
+    """Whether two instances stand for one server, in the eyes of the first: they are one, or are reached at one address.
 
-    An issuer (`appUrl`) is only what an instance says of itself: it counts among instances of one namespace. Elsewhere whoever may create an
-    instance, with a server of their own behind it, could claim what others have at theirs.
+    What an instance only says of itself counts where the first one trusts its namespace: elsewhere whoever may create an instance, with a server
+    of their own behind it, could claim what others have at theirs. That is its issuer (`appUrl`), and the ids that its server knows.
 
     Args:
         ids: what an object of each claims. An id that was drawn by chance is on one server, by whatever two addresses it is reached, unless each
             instance says by `appUrl` that it is another issuer (a copy of a server has its ids).
     """
-    if key_of(one) == key_of(other) or _reached(one) & _reached(other):
+    if key_of(here) == key_of(there) or _reached(here) & _reached(there):
         return True
-    said, other_said = _issuer(one), _issuer(other)
-    if key_of(one).namespace == key_of(other).namespace and (_reached(one) | said) & (_reached(other) | other_said):
+    if not trusts(here, key_of(there).namespace):
+        return False
+    said, other_said = _issuer(here), _issuer(there)
+    if (_reached(here) | said) & (_reached(there) | other_said):
         return True
     differ = said and other_said and said != other_said
     return not differ and any(_DRAWN.fullmatch(id) for id in ids)
 
 
+def is_reached_at(instance: JsonObject, address: str) -> bool:
+    """Whether the operator asks the server of an instance at an address."""
+    return _plain(address) in _reached(instance)
+
+
 def is_ready(instance: JsonObject) -> bool:
-    """Whether its server answered to its key."""
-    ready = conditions.find(conditions.from_wire((instance.get("status") or {}).get("conditions")), READY)
-    return ready is not None and ready.is_true
+    """Whether the server at the address that it names now answered to its key."""
+    status, named = instance.get("status") or {}, (instance["spec"].get("external") or {}).get("url")
+    ready = conditions.find(conditions.from_wire(status.get("conditions")), READY)
+    return ready is not None and ready.is_true and (not named or _plain(named) == _plain(status.get("url") or named))
 
 
 def _reached(instance: JsonObject) -> set[str]:

@@ -17,13 +17,14 @@ from moorage.runtime.world import World
 from moorage.schema.kind import Kind
 
 from . import metrics
+from .holding import age, has_it
 from .instance.types import KIND as INSTANCE
 from .listings import Identified, Listing
 from .oidcclient.types import KIND as CLIENT
 from .reach import Facts, NotReachable, facts_of, reach
 from .references import BoundInstance
 from .rest import Forbidden, NotFound, PocketIDError, RateLimited, ServerFailed, Unauthorized, Unreachable
-from .selection import NotSelected, bound_instance, counts_at, home, one_server, select, trusts
+from .selection import NotSelected, bound_instance, counts_at, select, trusts
 from .sibling import REFUSED_POLL, Bond, Mark, Record, Sibling, Trouble
 
 LEAST_WAIT: Final = 5.0
@@ -184,23 +185,13 @@ def _rival(world: World, seen: Sibling[Any, Any], noun: Noun) -> str:
     resource, id = seen.resource, seen.found.id if seen.found else ""
     instances = world.cache.list(INSTANCE.resource)
     here = bound_instance(seen.bond.instance, instances)
+    mine = (resource.metadata.creation_timestamp or "", resource.metadata.uid)
     for other in world.cache.list(noun.kind.resource):
-        if (other.get("status") or {}).get(noun.field) != id or key_of(other) == resource.key or is_terminating(other):
+        if here is None or key_of(other) == resource.key or not has_it(other, noun.field, here, instances, id):
             continue
-        there = home(other, instances)
-        if here is None or there is None or not one_server(here, there, id):
-            continue
-        if seen.known != id or _age(other) < _age_of(resource):
+        if seen.known != id or age(other) < mine:
             return f"{noun.kind.kind} {key_of(other)} has it already; name another one here, or delete one of the two"
     return ""
-
-
-def _age(obj: JsonObject) -> tuple[str, str]:
-    return str(obj["metadata"].get("creationTimestamp") or ""), str(obj["metadata"].get("uid"))
-
-
-def _age_of(resource: Any) -> tuple[str, str]:
-    return resource.metadata.creation_timestamp or "", resource.metadata.uid
 
 
 def clients_naming(world: World, bond: Bond, index: str, key: Key) -> tuple[str, ...]:

@@ -107,11 +107,12 @@ async def test_a_group_on_its_way_from_another_instance_opens_nothing(here: Scen
 
 @pytest.mark.case("B74", "PIDX4")
 async def test_one_server_behind_two_addresses_has_one_owner_of_a_client(apart: Scene) -> None:
-    """A second instance by another name of the same host: its client of that name takes nothing over."""
+    """A second instance by another name of the same host, which trusts the first one's namespace: its client of that name takes nothing over."""
     here = apart
     await label(here, team="a")
     await namespace(here, "team-b")
     await server(here, "team-b", here.url.replace("127.0.0.1", "localhost"), here.fake, team="b")
+    await here.client.patch(INSTANCE.resource, Key("team-b", "own"), {"spec": {"adminNamespaces": [NAMESPACE]}})
     await here.make(instanceSelector={"matchLabels": {"team": "a"}})
     await here.settle()
     secret = await here.proven()
@@ -143,6 +144,78 @@ async def test_an_instance_that_its_server_never_let_in_keeps_no_name(apart: Sce
     await here.settle()
     assert (await here.ready())[0] == "True/Reconciled"
     await here.proven()
+
+
+async def stranger(here: Scene, id: str) -> None:
+    """evil/x, Ready at a server of its own that gives the id of somebody else's client, and older than any other by what it says."""
+    await namespace(here, "evil")
+    own = Fake()
+    async with serving(own) as url:
+        await server(here, "evil", url, own, team="evil")
+        selector = {"matchLabels": {"team": "evil"}}
+        spec = {"clientID": id, "callbackUrls": [CALLBACK], "instanceSelector": selector}
+        await place(here, "evil", KIND, "x", spec)
+        await here.settle(Key("evil", "x"))
+    found = await here.client.get(KIND.resource, Key("evil", "x"))
+    assert found["status"]["clientID"] == id
+
+
+@pytest.mark.case("B74", "PIDX4")
+@pytest.mark.parametrize("pointed", [False, True], ids=["at its own server", "pointed at ours afterwards"])
+async def test_an_id_that_a_strangers_own_server_gives_keeps_nothing_from_others(
+    apart: Scene, *, pointed: bool
+) -> None:
+    """Client ids are no secrets. A client that lost its status is adopted again, and one that is deleted goes with its secrets."""
+    here = apart
+    await label(here, team="a")
+    await here.make(instanceSelector={"matchLabels": {"team": "a"}})
+    await here.settle()
+    secret, id = await here.proven(), here.server().id
+    await stranger(here, id)
+    if pointed:
+        external = {"external": {"url": here.url, "apiKeySecretRef": {"name": "pocketid-key", "key": "token"}}}
+        await here.client.patch(INSTANCE.resource, Key("evil", "own"), {"spec": external})
+    await here.client.patch(KIND.resource, KEY, {"status": {"clientID": None}}, subresource="status")
+    await here.settle()
+    assert (await here.ready())[0] == "True/Reconciled"
+    assert (await here.status())["clientID"] == id
+    await here.client.delete(KIND.resource, KEY)
+    await here.settle()
+    assert here.fake.store.clients == {}
+    assert not here.fake.authenticates(id, secret)
+
+
+@pytest.mark.case("B74", "PIDX4")
+async def test_a_resource_that_is_held_back_keeps_no_client_alive(here: Scene) -> None:
+    """The one that has it is deleted: the client goes with its secrets, and the other makes one of its own."""
+    await here.make("first", clientID="wiki-app")
+    first = Key(NAMESPACE, "first")
+    await here.settle(first)
+    secret = (await here.credentials("first-oidc-credentials"))["client_secret"]
+    await here.make(clientID="wiki-app")
+    await here.settle()
+    assert (await here.ready())[0] == "False/Conflict"
+    await here.client.delete(KIND.resource, first)
+    await here.settle(first)
+    assert here.fake.store.clients == {}
+    await here.settle()
+    assert (await here.ready())[0] == "True/Reconciled"
+    assert not here.fake.authenticates("wiki-app", secret)
+    await here.proven()
+
+
+async def test_a_group_of_a_namespace_that_is_admitted_and_not_trusted_holds_nobodys_deletion(here: Scene) -> None:
+    """The way out would lie in somebody else's namespace."""
+    await namespace(here, "elsewhere")
+    await place(
+        here, "elsewhere", USER_GROUP, "leech", {"allowedOIDCClients": [{"name": KEY.name, "namespace": NAMESPACE}]}
+    )
+    await here.make()
+    await here.settle()
+    await here.client.delete(KIND.resource, KEY)
+    await here.settle()
+    assert await here.stored() is None
+    assert here.fake.store.clients == {}
 
 
 async def test_clients_of_different_servers_may_have_one_name(apart: Scene) -> None:

@@ -228,7 +228,7 @@ async def test_one_that_would_come_first_does_not_take_what_another_is_making(
     here: Scene, spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of one second, the rank is by uid: who comes later may rank first, while the other's request is on its way."""
-    monkeypatch.setattr(rivals, "_rank", lambda obj: (not rivals._has(obj), obj["metadata"]["name"], ""))
+    monkeypatch.setattr(rivals, "age", lambda obj: (obj["metadata"]["name"], ""))
     gate = here.fake.faults.add("hold", method="POST", path="/api/oidc/clients")
     async with running(here) as hours:
         await here.make("second", **spec)

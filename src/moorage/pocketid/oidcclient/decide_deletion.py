@@ -32,12 +32,12 @@ def no_group_needs_it(seen: Seen) -> Answer:
 
 
 def something_is_there(seen: Seen) -> Answer:
-    """Without an id nothing was made; without an instance there is nobody to ask."""
+    """Without an id nothing was made; without an instance there is nobody to ask. One that is held back keeps no client alive, nor its secrets."""
     id = seen.client.status.client_id
     if not id or seen.gone:
         return Released(seen.happened)
-    if seen.rival:
-        told = f"client {id} belongs to PocketIDOIDCClient {seen.rival} as well and stays in Pocket-ID"
+    if seen.held_back:
+        told = f"client {id} is that of PocketIDOIDCClient {seen.rival} and stays in Pocket-ID"
         return Released((*seen.happened, Event("Normal", "ClientRetained", told)))
     if seen.client.spec.deletion_policy == "Retain":
         told = f"client {id} stays in Pocket-ID, as deletionPolicy says"

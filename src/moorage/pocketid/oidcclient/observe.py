@@ -13,10 +13,11 @@ from moorage.core.meta import JsonObject, Key, is_terminating, key_of
 from moorage.core.secret import SecretText
 from moorage.kube.errors import NotFound as NoObject
 from moorage.kube.resources import SECRETS
+from moorage.pocketid.holding import has_it
 from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.reach import NotReachable, data_text, facts_of, keeper_of, lists_of, reach
 from moorage.pocketid.rest import PocketID
-from moorage.pocketid.selection import NotSelected, bound_instance, home, one_server, select
+from moorage.pocketid.selection import NotSelected, bound_instance, select
 from moorage.pocketid.settings import settings
 from moorage.runtime.world import World
 
@@ -103,11 +104,7 @@ def _claimant(world: World, seen: Seen, obj: JsonObject, id: str) -> str | None:
     if (taker := _taker(world, seen, obj, id)) is not None:
         return taker
     for item in world.cache.list(KIND.resource, index=BY_CLAIM, value=f"id:{id}"):
-        if item["metadata"]["uid"] == obj["metadata"]["uid"] or is_terminating(item):
-            continue
-        there = home(item, instances)
-        has = (item.get("status") or {}).get("clientID") == id
-        if has and there is not None and one_server(here, there, id):
+        if item["metadata"]["uid"] != obj["metadata"]["uid"] and has_it(item, "clientID", here, instances, id):
             return str(key_of(item))
     return None
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from moorage.core.meta import JsonObject, Key, is_terminating, key_of
+from moorage.pocketid.holding import age, has_it
 from moorage.pocketid.rest_types import nfc
 from moorage.pocketid.selection import home, is_ready, one_server
 
@@ -27,7 +28,7 @@ class Rival:
 
 def claims(obj: JsonObject) -> Iterator[str]:
     """What a resource claims, for an index: its ids, and its name as long as nothing is made."""
-    spec, known = obj["spec"], (obj.get("status") or {}).get("clientID")
+    spec, known = obj["spec"], _known(obj)
     yield from (f"id:{id}" for id in _ids(obj))
     if not spec.get("clientID") and not known:
         yield f"name:{shown_name(obj)}"
@@ -49,25 +50,19 @@ def rival_of(obj: JsonObject, others: Iterable[JsonObject], instances: Sequence[
         return None
     rivals = []
     for item in others:
-        if item["metadata"].get("uid") == mine or is_terminating(item):
-            continue
         there = home(item, instances)
-        if there is None or not (_has(item) or there is here or is_ready(there)):
+        if item["metadata"].get("uid") == mine or is_terminating(item) or there is None:
             continue
-        if one_server(here, there, *(_ids(obj) & _ids(item))):
-            rivals.append(item)
-    first = min(rivals, key=_rank, default=None)
-    return None if first is None else Rival(key_of(first), _rank(first) < _rank(obj))
+        has = has_it(item, "clientID", here, instances)
+        if (has or there is here or is_ready(there)) and one_server(here, there, *(_ids(obj) & _ids(item))):
+            rivals.append(((not has, *age(item)), key_of(item)))
+    first = min(rivals, default=None)
+    return None if first is None else Rival(first[1], first[0] < (not _known(obj), *age(obj)))
 
 
 def _ids(obj: JsonObject) -> set[str]:
-    return {id for id in (obj["spec"].get("clientID"), (obj.get("status") or {}).get("clientID")) if id}
+    return {id for id in (obj["spec"].get("clientID"), _known(obj)) if id}
 
 
-def _has(obj: JsonObject) -> bool:
-    return bool((obj.get("status") or {}).get("clientID"))
-
-
-def _rank(obj: JsonObject) -> tuple[bool, str, str]:
-    meta = obj["metadata"]
-    return not _has(obj), meta.get("creationTimestamp") or "", meta.get("uid") or ""
+def _known(obj: JsonObject) -> str | None:
+    return (obj.get("status") or {}).get("clientID")
