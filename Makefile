@@ -49,6 +49,7 @@ cases: .venv/.ready  ## ids of field reports and decisions that no test names
 lock: .tools/bin/uv  ## resolve the locks anew
 	@$(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --python-version 3.11 pyproject.toml --extra local --group dev -o locks/dev.txt
 	@$(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --python-version 3.11 pyproject.toml --extra local --group dev --group bench -o locks/bench.txt
+	@$(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --python-version 3.11 pyproject.toml --group image --constraint locks/dev.txt -o locks/image.txt
 	@echo "uv==$$($(UV) --version | cut -d' ' -f2)" | $(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --python-version 3.11 - -o locks/uv.txt
 
 debian:  ## the Debian packages that README names, where they are missing

@@ -1,6 +1,6 @@
-"""Builds the real Kubernetes and etcd that the tests compare with; each binary once, kept outside the checkout.
+"""Builds the real Kubernetes, etcd and Helm that the tests compare with; each binary once, kept outside the checkout.
 
-Enters: the Go modules `tools/kubernetes` and `tools/etcd` (their go.sum pins every byte). Leaves: programs in
+Enters: the Go modules `tools/kubernetes`, `tools/etcd` and `tools/helm` (their go.sum pins every byte). Leaves: programs in
 `~/.cache/moorage/<name>-<version>/bin`, where tests/real looks for them. A present program is never built again; a build
 that breaks leaves nothing behind. It must not install anything elsewhere.
 
@@ -49,6 +49,7 @@ PROGRAMS = (
     _kubernetes("kube-apiserver"),
     _kubernetes("kube-controller-manager"),
     _kubernetes("kubectl"),
+    Program("helm", "helm", "3.22.0", "helm.sh/helm/v3/cmd/helm", "-s -w"),
 )
 
 

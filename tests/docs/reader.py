@@ -44,6 +44,8 @@ ELSEWHERE = {
     "make check test": "run by .ci/run",
     "moorage up --data ./data": "is the machine of these tests",
     "moorage up --data /var/lib/moorage": "is the machine of these tests",
+    "podman build -f deploy/images/moorage/Containerfile -t images.example.com/moorage:0.1.0 .": "tests/conformance/test_chart.py installs the same lock",
+    "helm install moorage deploy --namespace moorage-system --create-namespace --set image.repository=images.example.com/moorage": "tests/conformance/test_chart.py",
     "moorage run": "runs until it is stopped, on a cluster: tests/e2e/kubernetes",
 }
 """Command -> where it is run instead."""
