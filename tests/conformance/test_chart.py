@@ -17,6 +17,8 @@ import yaml
 from tests.real.kubectl import Kubectl, programs
 from tests.real.kubernetes import BIN, Kubernetes, built, kubernetes
 
+from moorage import __version__
+
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy"
@@ -104,6 +106,13 @@ def test_the_chart_holds_what_moorage_crds_prints() -> None:
         "PodDisruptionBudget",
         "Service",
     ]
+
+
+def test_the_chart_is_of_the_version_of_the_package() -> None:
+    """Its image is tagged so, too."""
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+    assert container(rendered())["image"] == f"moorage:{__version__}"
 
 
 def test_the_options_in_the_chart_are_options_of_moorage_run() -> None:
