@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from moorage.core.meta import Key
+
 from .sibling import Answer, Record, Sibling
 
 _MARKS: Final = uuid.UUID("2b0f6a52-7f0e-4a57-9c1d-3a1c6f1f7d04")
@@ -35,12 +37,17 @@ class Birth:
 
 def not_trusted(seen: Sibling[Any, Any], asked: str, further: str = "") -> str:
     """Why the namespace of a resource may not have what is asked of its instance, with the ways out; "" where the instance trusts it."""
-    instance, space = seen.bond.instance, seen.resource.metadata.namespace
+    instance = seen.bond.instance
     if instance is None or seen.bond.trusts:
         return ""
+    return may_not(asked, seen.resource.metadata.namespace, Key(instance.namespace, instance.name), further)
+
+
+def may_not(asked: str, space: str, instance: Key, further: str = "") -> str:
+    """The sentence: what is asked, which namespace may not have it, and the ways out."""
     return (
         f"{asked}, which namespace {space} may not: take another name, have what is there deleted in Pocket-ID, {further}declare it in namespace"
-        f" {instance.namespace}, or name {space} in spec.adminNamespaces of PocketIDInstance {instance.namespace}/{instance.name}"
+        f" {instance.namespace}, or name {space} in spec.adminNamespaces of PocketIDInstance {instance}"
     )
 
 

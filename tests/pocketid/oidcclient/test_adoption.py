@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from tests.crashpoints import passes
 from tests.fakes.pocketid import Fake, serving
 from tests.fakes.pocketid.model import Client
 
 from moorage.core.meta import Key
 from moorage.core.outcome import Done
 from moorage.pocketid.instance.types import KIND as INSTANCE
+from moorage.pocketid.oidcclient.room import ROOM
 from moorage.pocketid.oidcclient.types import KIND
 
-from .scene import NAMESPACE, Scene
+from .scene import KEY, NAMESPACE, Scene, fresh
 
 SETTINGS = {
     "name": "wiki", "description": "", "callbackURLs": ["https://ui.example.org/cb"], "logoutCallbackURLs": [], "isPublic": False,
@@ -56,6 +58,21 @@ async def test_a_client_of_exactly_that_name_is_adopted(here: Scene) -> None:
     await here.settle()
     assert (await here.status())["clientID"] == "one"
     assert creations(here) == 0
+
+
+@pytest.mark.case("PIDC6", "B74")
+async def test_a_client_that_was_made_by_hand_a_moment_ago_is_adopted(here: Scene) -> None:
+    """The list that other passes asked for is older than the resource: before a create it is asked for again."""
+    here.later(seconds=-5)
+    await here.make("first")
+    async with here.world() as world:
+        await passes(ROOM, world, Key(NAMESPACE, "first"))
+        here.later(seconds=5)
+        there(here, "hand-made")
+        await here.make()
+        await fresh(here, world)
+        await passes(ROOM, world, KEY)
+    assert (await here.status())["clientID"] == "hand-made"
 
 
 @pytest.mark.case("B74")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes.pocketid.model import STATIC_OWNER, User
+from tests.fakes.pocketid.model import STATIC_OWNER, User, digest
 
 from moorage.core.meta import Key
 from moorage.kube.resources import SECRETS
@@ -88,6 +88,32 @@ async def test_a_user_of_its_own_is_made_from_elsewhere_and_a_lost_answer_is_kno
     await here.settle(NAME)
     assert ready(await here.stored(KIND, NAME)) == "False/NotPermitted"
     assert not [user for user in here.fake.store.users.values() if user.id != STATIC_OWNER and user.settings["isAdmin"]]
+
+
+async def test_keys_of_a_person_who_became_an_administrator_end(here: Scene) -> None:
+    """The tenant holds the token: it opened what the person may, which is the whole server by now."""
+    await here.make(KIND, NAME, apiKeys=[{"name": "key"}, {"name": "cron"}])
+    await here.settle(NAME)
+    stored = await here.stored(KIND, NAME)
+    assert stored is not None
+    token = (await here.secret_data("ada-key-key"))["token"]
+    person = here.fake.store.users[stored["status"]["userID"]]
+    person.settings["isAdmin"] = True
+    assert digest(token) in {key.digest for key in here.fake.store.keys.values()}
+    await here.settle(NAME)
+    stored = await here.stored(KIND, NAME)
+    assert ready(stored) == "False/NotPermitted"
+    assert stored is not None
+    assert "apiKeys" not in stored["status"]
+    assert here.fake.store.keys == {}
+    secrets = {item["metadata"]["name"] for item in (await here.client.list(SECRETS, NAMESPACE)).items}
+    assert secrets == {"api-key", "ada-user-data"}
+    person.settings["isAdmin"] = False
+    await here.settle(NAME)
+    assert ready(await here.stored(KIND, NAME)) == "True/Reconciled"
+    assert digest((await here.secret_data("ada-key-key"))["token"]) in {
+        key.digest for key in here.fake.store.keys.values()
+    }
 
 
 async def test_the_instance_can_trust_a_namespace(here: Scene) -> None:

@@ -106,7 +106,7 @@ class Spec(Model):
     )
     admin_namespaces: tuple[Annotated[str, _NAMESPACE], ...] | None = field(
         None,
-        doc="Namespaces, beside the instance's own, whose PocketIDUsers may be administrators, whose users, groups and APIs may take over who and"
+        doc="Namespaces, beside the instance's own, whose PocketIDUsers may be administrators, whose objects may take over who and"
         " what exists already, and whose groups may let people into clients of other namespaces: whoever may write users there can do anything at"
         " this server. Absent: none.",
         max_items=512,

@@ -27,6 +27,7 @@ from moorage.runtime.world import World
 
 from .observe_server import fetch, look_aside
 from .plans import CreateClient, DeleteClient, LeaveInstance, Look, RefreshMetadata, SetGroups, UpdateClient
+from .powers import overreach
 from .secret_facts import with_secrets
 from .secrets import Made, Trigger
 from .seen import Absent, Failure, Found, Seen
@@ -91,7 +92,7 @@ async def _create(world: World, seen: Seen, remote: PocketID, plan: CreateClient
     lists = lists_of(world, remote.url)
     lost = isinstance(seen.look, Absent) and seen.look.lost
     id, me = plan.body.get("id"), (seen.client.metadata.uid, seen.key)
-    claim = id or f"name:{seen.shown_name}"
+    claim = seen.client.spec.client_id or f"name:{seen.shown_name}"
     if (other := seen.claimed(claim)) is not None:
         return seen.after(rival=other, held_back=True)
     if lost:
@@ -105,7 +106,11 @@ async def _create(world: World, seen: Seen, remote: PocketID, plan: CreateClient
         client = await fetch(remote, lists, id)
         if client.client_type == CIMD:
             raise
-        seen = await look_aside(world, seen.after(look=Found(client, fresh=True)), remote)
+        seen = seen.after(look=Found(client, fresh=True))
+        if overreach(seen):
+            del lists.takers[claim]
+            return seen
+        seen = await look_aside(world, seen, remote)
         return with_secrets(seen, client, lists.clock(remote, seen.now))
     except PocketIDError:
         lists.takers.pop(claim, None)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from moorage.core.outcome import Failed, Waiting
+from moorage.core import conditions
+from moorage.core.outcome import Failed, Stalled, Waiting
+from moorage.pocketid.references import READY
 
 from .plans import CreateClient, HoldForGroups, LeaveInstance, Look, Part, RefreshMetadata, RemoveAnnotation
+from .powers import overreach
 from .rule import Answer, Rule, told, worked
 from .secret_steps import Mode, mode_of
 from .seen import Absent, Ambiguous, Fault, Found, Seen, Unknown
@@ -71,6 +74,12 @@ def look_worked(seen: Seen) -> Answer:
     return None
 
 
+def it_may_be_had(seen: Seen) -> Answer:
+    """A client that exists is not for every namespace that the instance admits."""
+    why = overreach(seen)
+    return Stalled("NotPermitted", why) if why else None
+
+
 def name_is_unambiguous(seen: Seen) -> Answer:
     """Adoption by name takes one client or none (B74)."""
     if not isinstance(seen.look, Ambiguous):
@@ -95,14 +104,29 @@ def client_exists(seen: Seen) -> Answer:
         return told(seen.groups.faults[0], seen)
     if isinstance(seen.identities, Fault):
         return told(seen.identities, seen)
-    if mode_of(seen.client) is Mode.KEPT and not _is_remembered(seen, lost=seen.look.lost):
+    if not _is_remembered(seen, lost=seen.look.lost):
         return Waiting("Creating", "the client is about to be created", after=0.0)
     return CreateClient(create_body(seen))
 
 
+def must_be_announced(seen: Seen) -> bool:
+    """Whether it matters, when the client is found later, that it was made by us, and its id alone does not say so."""
+    return mode_of(seen.client) is Mode.KEPT or not (seen.trusted or own_id(seen))
+
+
 def _is_remembered(seen: Seen, *, lost: bool) -> bool:
-    """Whether a client that is found later will be known to be ours: by its id, or by what the status says already."""
-    return bool(seen.client.status.initial_secret_pending) or (own_id(seen) is not None and not lost)
+    """Whether a client that is found later will be known to be ours, as far as that matters: by its id, or by what the status says already."""
+    if not must_be_announced(seen) or seen.client.status.initial_secret_pending or _was_refused(seen):
+        return True
+    return own_id(seen) is not None and not lost if mode_of(seen.client) is Mode.KEPT else lost or seen.moved
+
+
+def _was_refused(seen: Seen) -> bool:
+    """Whether a create was refused for certain, and nothing was declared anew since: then nothing is announced a second time."""
+    status = seen.client.status
+    ready = conditions.find(conditions.from_wire(item.to_wire() for item in status.conditions), READY)
+    same = status.observed_generation == seen.client.metadata.generation
+    return not seen.trusted and same and ready is not None and ready.reason == Part.IDENTITY.reason
 
 
 def metadata_is_refreshed(seen: Seen) -> Answer:
@@ -117,7 +141,7 @@ def metadata_is_refreshed(seen: Seen) -> Answer:
 
 CLIENT_RULES: Final[tuple[Rule, ...]] = (
     instance_is_selected, nobody_else_claims_it, instance_is_ready, api_client_is_there, groups_hold_it, worked(Part.IDENTITY),
-    look_worked, name_is_unambiguous, client_exists,
+    look_worked, it_may_be_had, name_is_unambiguous, client_exists,
 )  # fmt: skip
 
 

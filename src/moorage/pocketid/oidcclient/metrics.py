@@ -15,6 +15,7 @@ from moorage.pocketid import metrics as shared
 from moorage.pocketid.metrics import PREFIX
 from moorage.runtime.series import Labels, Series
 
+from .powers import adopts
 from .rotation import Deferral, Deferred, moment, opening
 from .secrets import Retired, Trigger
 from .seen import Seen
@@ -70,7 +71,7 @@ def observe(seen: Seen, *, ready: bool) -> None:
     """What the pass found."""
     key = seen.key
     shared.ready(KIND.kind, key, ready)
-    if seen.adopted:
+    if adopts(seen):
         shared.operated(KIND.kind, "adopted")
     _begin(_labels(key))
     if seen.secrets is not None and isinstance(seen.secrets.rotation, Deferred):

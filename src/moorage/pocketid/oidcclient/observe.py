@@ -17,7 +17,7 @@ from moorage.pocketid.holding import has_it
 from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.reach import NotReachable, data_text, facts_of, keeper_of, lists_of, reach
 from moorage.pocketid.rest import PocketID
-from moorage.pocketid.selection import NotSelected, bound_instance, select
+from moorage.pocketid.selection import NotSelected, bound_instance, select, trusts
 from moorage.pocketid.settings import settings
 from moorage.runtime.world import World
 
@@ -25,6 +25,7 @@ from . import metrics
 from .observe_keys import identities_of
 from .observe_references import apis_of, groups_of, listing_groups
 from .observe_server import look, look_aside
+from .powers import overreach
 from .render import foreign, owned
 from .rivals import BY_CLAIM, claims, rival_of
 from .secret_facts import with_secrets
@@ -63,7 +64,7 @@ def _with_instance(world: World, seen: Seen) -> Seen:
     if isinstance(chosen, NotSelected):
         gone = seen.terminating and not instances
         return seen if gone else seen.after(instance_fault=chosen.why)
-    seen = _reached(world, seen, chosen.instance)
+    seen = _reached(world, seen, chosen.instance).after(trusted=trusts(chosen.instance, seen.key.namespace))
     left = bound_instance(chosen.left, instances)
     if left is None:
         return seen.after(moved=chosen.left is not None)
@@ -186,6 +187,8 @@ async def _asked(world: World, seen: Seen, remote: PocketID) -> Seen:
         return _doubting(world, seen)
     if (other := seen.claimed(found.id)) is not None:
         return seen.after(rival=other, held_back=True)
+    if overreach(seen):
+        return seen
     if seen.known_id == found.id:
         lists.release(seen.client.metadata.uid)
     else:

@@ -20,7 +20,9 @@ from moorage.pocketid.references import READY
 from moorage.pocketid.rest import CIMD, Access, Client, NotFound, PocketID, PocketIDError, RateLimited, nfc
 from moorage.runtime.world import World
 
+from .rotation import moment
 from .seen import Absent, Ambiguous, Apis, Found, Lookup, Scim, Seen, Unknown
+from .wanted import own_id
 
 YOUNG: Final = 10.0
 """Seconds that a list may be old when a client is looked up by its name: what it lacks is created."""
@@ -67,7 +69,7 @@ async def _look(seen: Seen, remote: PocketID, lists: Lists) -> Lookup:
     listed = await lists.clients.get(remote.list_oidc_clients, seen.now, seen.settings.resync)
     known, declared = seen.known_id, seen.client.spec.client_id
     lost = False
-    for id in dict.fromkeys(item for item in (known, declared) if item):
+    for id in dict.fromkeys(item for item in (known or own_id(seen), declared) if item):
         if id in listed:
             return Found(listed[id])
         if id != known and not seen.client.spec.is_document:
@@ -82,8 +84,13 @@ async def _look(seen: Seen, remote: PocketID, lists: Lists) -> Lookup:
 
 
 async def _named(seen: Seen, remote: PocketID, lists: Lists, *, lost: bool) -> Lookup:
-    """The one client of exactly that name; those of metadata documents are not meant."""
-    listed = await lists.clients.get(remote.list_oidc_clients, seen.now, YOUNG)
+    """The one client of exactly that name; those of metadata documents are not meant.
+
+    The list is younger than the resource: who makes a client by hand and declares it at once means that one.
+    """
+    made = moment(seen.client.metadata.creation_timestamp)
+    age = YOUNG if made is None else (seen.now - made).total_seconds()
+    listed = await lists.clients.get(remote.list_oidc_clients, seen.now, min(YOUNG, age))
     wanted = nfc(seen.shown_name)
     found = [
         item

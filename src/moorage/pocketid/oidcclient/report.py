@@ -18,19 +18,21 @@ from moorage.pocketid.rest_types import CIMD, Client
 from moorage.runtime.room import Event, Report
 
 from .decide import first_fault
+from .decide_client import must_be_announced
 from .decide_deletion import BLOCKED
 from .decide_logos import resolved
 from .decide_secret import facts_of
 from .plans import Side
+from .powers import adopts, overreach
 from .render import recorded
 from .rotation import Deferred, moment, stamp
-from .secret_steps import Mode, Secrets, mode_of, summary
+from .secret_steps import Mode, Secrets, summary
 from .seen import Absent, Found, Seen
 
 REASONS: Final = {
     READY: (
         "Reconciled", "DeletionBlocked", "InstanceSelectionError", "InstanceNotReady", "APIClientNotReady", "APIClientError", "Conflict",
-        "Creating", "MetadataRefreshError", "GetError", "UserGroupNotFound", "AwaitingFirstAuthorization", "PublicKeyError", "UnsupportedVersion",
+        "NotPermitted", "Creating", "MetadataRefreshError", "GetError", "UserGroupNotFound", "AwaitingFirstAuthorization", "PublicKeyError", "UnsupportedVersion",
         "ReconcileError", "SCIMReconcileError", "APIAccessReconcileError", "ClientSecretSyncError", "SecretReconcileError", "ForeignSecret",
         "TooManySteps", "Deleting",
     )
@@ -41,7 +43,7 @@ EVENTS: Final = (
     "ClientCreated", "ClientAdopted", "ClientUpdated", "ClientOpened", "ClientLost", "ClientMoved", "InstanceMoved", "ClientDeleted", "ClientRetained", "ClientOrphaned",
     "GroupsUpdated", "SecretCreated", "SecretRotated", "SecretPushed", "SecretRetired", "SecretDeleted", "RotationDeferred", "RequestIgnored",
     "MetadataRefreshed", "LogoRefused", "LogoDeleted", "ScimProviderCreated", "ScimProviderUpdated", "ScimProviderDeleted", "AccessGranted",
-    "AccessRevoked", "Conflict", *(reason for reason in REASONS[READY] if reason.endswith("Error")), "UserGroupNotFound", "UnsupportedVersion",
+    "AccessRevoked", "Conflict", "NotPermitted", *(reason for reason in REASONS[READY] if reason.endswith("Error")), "UserGroupNotFound", "UnsupportedVersion",
     "ForeignSecret", "InstanceNotReady", "APIClientNotReady", "TooManySteps",
 )  # fmt: skip
 """Every event reason, for the reference."""
@@ -71,7 +73,7 @@ def _ready(seen: Seen, outcome: Outcome) -> Condition:
 def _events(seen: Seen, ready: Condition) -> tuple[Event, ...]:
     events = list(seen.happened)
     found = seen.found
-    if found is not None and seen.adopted:
+    if found is not None and adopts(seen):
         events.append(Event("Normal", "ClientAdopted", f"adopted client {found.name!r} (id {found.id})"))
     if seen.rival and not seen.held_back:
         message = f"PocketIDOIDCClient {seen.rival} claims the same client and is held back"
@@ -108,14 +110,24 @@ def _status(seen: Seen) -> JsonObject:
     """What was observed; what was not looked at stays as it is, and so does the way to a client that is left behind."""
     if seen.held_back or seen.left_behind:
         return {}
+    if overreach(seen):
+        return {"initialSecretPending": None}
     match seen.look:
         case Found(client):
             return {**_bound(seen), **_client(client), **_secrets(seen, client), **_features(seen)}
         case Absent(lost):
             forgotten = {"clientID": None, "clientSecretSourceVersion": None} if lost or seen.moved else {}
-            pending = mode_of(seen.client) is Mode.KEPT and not seen.client.spec.is_document
-            return {**_bound(seen), **forgotten, **({"initialSecretPending": True} if pending else {})}
+            return {**_bound(seen), **forgotten, **_announced(seen)}
     return {}
+
+
+def _announced(seen: Seen) -> JsonObject:
+    """That the client is about to be made, or may be made by now; what the server refused for certain is made by others, if at all."""
+    if seen.client.spec.is_document or not must_be_announced(seen):
+        return {}
+    fault = first_fault(seen)
+    waits = isinstance(fault, Waiting) and fault.reason != "Creating"
+    return {"initialSecretPending": None if waits and not seen.trusted else True}
 
 
 def _bound(seen: Seen) -> JsonObject:

@@ -1,7 +1,7 @@
 """Which other resource claims the same client, and which of the two is held back.
 
 Enters: this resource and others as they stand on the wire. Leaves: the rival, and whether it comes first. Pure. The one that has the client
-already comes first, then the older one. Source: spec/pocketid.md 3.15.4; case B74; decisions, Pocket-ID 3.
+already comes first, then one that the instance trusts, then the older one. Source: spec/pocketid.md 3.15.4; case B74; decisions, Pocket-ID 3.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from moorage.core.meta import JsonObject, Key, is_terminating, key_of
 from moorage.pocketid.holding import age, has_it
 from moorage.pocketid.rest_types import nfc
-from moorage.pocketid.selection import home, is_ready, one_server
+from moorage.pocketid.selection import home, is_ready, one_server, trusts
 
 BY_CLAIM: Final = "pocketid-client-by-claim"
 
@@ -55,9 +55,14 @@ def rival_of(obj: JsonObject, others: Iterable[JsonObject], instances: Sequence[
             continue
         has = has_it(item, "clientID", here, instances)
         if (has or there is here or is_ready(there)) and one_server(here, there, *(_ids(obj) & _ids(item))):
-            rivals.append(((not has, *age(item)), key_of(item)))
+            rivals.append((_rank(item, there, has=has), key_of(item)))
     first = min(rivals, default=None)
-    return None if first is None else Rival(first[1], first[0] < (not _known(obj), *age(obj)))
+    return None if first is None else Rival(first[1], first[0] < _rank(obj, here, has=bool(_known(obj))))
+
+
+def _rank(obj: JsonObject, instance: JsonObject, *, has: bool) -> tuple[bool, bool, str, str]:
+    """Who has the client; of those that have none, who may take over one that exists; then the older."""
+    return not has, not (has or trusts(instance, obj["metadata"]["namespace"])), *age(obj)
 
 
 def _ids(obj: JsonObject) -> set[str]:

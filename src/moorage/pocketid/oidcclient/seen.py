@@ -166,6 +166,7 @@ class Seen(Snapshot):
     Args:
         instance: the selected instance; None when `instance_fault` says why there is none.
         left: the instance that the client was bound to before, as long as it is there; `moved`: it was bound to another one.
+        trusted: the instance trusts the namespace with what exists at the server already.
         api_fault: why there is no API client.
         rival: another resource that claims the same client; `held_back`: it is the other's.
         claimed: which other resource has the client of an id; for looks only.
@@ -184,6 +185,7 @@ class Seen(Snapshot):
     instance: Facts | None = None
     instance_fault: str = ""
     left: Facts | None = None
+    trusted: bool = False
     api_fault: str = ""
     moved: bool = False
     rival: str = ""
@@ -241,7 +243,7 @@ class Seen(Snapshot):
 
     @property
     def adopted(self) -> bool:
-        """Whether the client was found, not made, and is ours from this pass on."""
+        """Whether the client was found, not made, and is not recorded yet."""
         found = self.found
         return found is not None and not self.created and self.known_id != found.id and not self.held_back
 

@@ -101,12 +101,14 @@ def create_body(seen: Seen) -> JsonObject:
 
 
 def own_id(seen: Seen) -> str | None:
-    """The id of a client whose first secret is stored and never replaced, when the resource declares none; else None, and Pocket-ID draws one.
+    """The id of a client that must be known as ours, when the resource declares none; else None, and Pocket-ID draws one.
 
     It is drawn from the uid of the resource, so that a client that is found under it was made by us, whatever became of the pass that made it:
-    only then its first secret is ours to make. Nothing needs to be written down before.
+    only then a first secret that is never replaced is ours to make, and a namespace that the instance does not trust may have the client. Nothing
+    needs to be written down before.
     """
-    if mode_of(seen.client) is not Mode.KEPT or seen.client.spec.client_id or seen.instance is None:
+    by_chance = seen.trusted and mode_of(seen.client) is not Mode.KEPT
+    if by_chance or seen.client.spec.client_id or seen.instance is None:
         return None
     return str(uuid5(_OURS, f"{seen.client.metadata.uid} {seen.instance.key}"))
 

@@ -63,6 +63,18 @@ def powers_are_given(seen: Seen) -> Answer:
     return Stalled("NotPermitted", why) if why else None
 
 
+def keys_of_an_administrator_go(seen: Seen) -> Answer:
+    """Made for an ordinary person of a namespace that is not trusted, they would open the whole server since that person was promoted."""
+    user = seen.found
+    if user is None or not user.is_admin or user.id != seen.known or not overreach(seen):
+        return None
+    for name, shelf in sorted(seen.shelves.items()):
+        if shelf.user == user.id:
+            left = [id for held in shelf.held for id in (held.id, *held.former) if id not in seen.dropped]
+            return DropKey(user.id, left[0]) if left else WriteKeys(name, ())
+    return None
+
+
 def secrets_are_ours(seen: Seen) -> Answer:
     """A Secret that is there and is not ours is never written over."""
     if not seen.foreign:
@@ -188,7 +200,7 @@ def directory_agrees(seen: Seen) -> Answer:
 
 RULES: Final[tuple[Rule, ...]] = (
     instance_is_selected, instance_is_ready, server_can_be_asked, values_are_there, look_worked, nobody_else_has_it, it_is_a_person,
-    powers_are_given, secrets_are_ours, bound_first("userID", "oneTimeLoginExpiresAt"), keys_of_a_lost_user_go, link_is_announced, user_exists,
+    keys_of_an_administrator_go, powers_are_given, secrets_are_ours, bound_first("userID", "oneTimeLoginExpiresAt"), keys_of_a_lost_user_go, link_is_announced, user_exists,
     made_keys_are_kept, settings_are_current, claims_are_exact, link_is_made, data_is_written, former_keys_go, keys_are_made,
     directory_agrees,
 )  # fmt: skip

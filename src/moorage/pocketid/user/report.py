@@ -28,12 +28,16 @@ EVENTS: Final = (
 
 def report(seen: Seen, outcome: Outcome) -> Report:
     """The condition, status fields and events of one pass."""
-    return said(seen, outcome, {} if seen.found is None or seen.rival or overreach(seen) else _status(seen))
+    return said(seen, outcome, _status(seen))
 
 
 def _status(seen: Seen) -> dict[str, Any]:
+    """What it is; of one that may not be had, what is left of the keys that were made for it before."""
     user, end = seen.found, seen.link_until
-    assert user is not None
+    if user is None or seen.rival:
+        return {}
+    if overreach(seen):
+        return {"apiKeys": [*_keys(seen)] or None} if user.id == seen.known else {}
     claims = sorted(user.claims, key=lambda item: item.key)
     owed = end is not None and user.id == seen.wanted_id
     return {

@@ -1,0 +1,43 @@
+"""What a namespace that only uses an instance may not make of a client: its own, when others made it.
+
+Enters: a snapshot. Leaves: why it may not, or nothing. Pure. Who takes a client over ends its secret, sets its callback URLs and opens it. One of a
+metadata document is nobody's work, and no resource could make it: it is had, unless somebody restricted it.
+"""
+
+from __future__ import annotations
+
+from moorage.pocketid.powers import may_not
+from moorage.pocketid.rest_types import CIMD, Client
+
+from .plans import CreateClient
+from .seen import Seen
+from .wanted import own_id
+
+
+def overreach(seen: Seen) -> str:
+    """Why the namespace of this client may not have what was found; "" when it may."""
+    found = seen.found
+    if found is None or seen.instance is None or seen.trusted or seen.created or _is_ours(seen, found):
+        return ""
+    if found.client_type == CIMD and not found.is_group_restricted:
+        return ""
+    asked = f"client {found.name!r} (id {found.id}) exists already, and would be taken over"
+    back = "have its id written into status.clientID if this resource made it (kubectl edit --subresource=status), "
+    return may_not(asked, seen.key.namespace, seen.instance.key, back)
+
+
+def adopts(seen: Seen) -> bool:
+    """Whether the client was found, not made, and is ours from this pass on."""
+    return seen.adopted and not overreach(seen)
+
+
+def _is_ours(seen: Seen, found: Client) -> bool:
+    """By the recorded id, as long as it was seen at this server; by an id that follows from our uid; or it was announced, and is no answer to that."""
+    status = seen.client.status
+    if found.id in (seen.known_id, own_id(seen)):
+        return True
+    bound = status.instance
+    if bound is not None and seen.instance is not None and found.id == status.client_id:
+        return bound.url.rstrip("/") == seen.instance.url
+    announced = status.initial_secret_pending and not seen.moved and found.id == seen.client.spec.client_id
+    return bool(announced) and not any(isinstance(plan, CreateClient) for plan in seen.done)
