@@ -31,7 +31,7 @@ def row(id_: str, prefix: str, age: float = 60, *, expired: bool = False) -> Cli
 
 @dataclass
 class World:
-    """`values`: what each row of `rows` truly is."""
+    """`values`: what each row of `rows` truly is. `mark`: what the status tells of the last push, "" before there was any."""
 
     rows: list[ClientSecret] = field(default_factory=list)
     values: dict[str, str] = field(default_factory=dict)
@@ -39,6 +39,7 @@ class World:
     pending: bool = False
     asked: bool = False
     recorded: bool = True
+    mark: str = ""
     next_values: Iterator[str] = field(default_factory=lambda: (f"{n:04d}-generated-value" for n in range(5000, 9999)))
     now: datetime = NOW
     writes: int = 0
@@ -87,6 +88,8 @@ def run(world: World, base: Secrets, crash_after: int | None = None) -> Impossib
         asked=world.asked,
         pending=world.pending,
         changed=base.mode is Mode.DECLARED and not world.recorded,
+        marked=world.mark,
+        known=world.mark if base.mode is Mode.DECLARED and world.recorded else "",
     )
     for _ in range(60):
         plan = step(secrets)
@@ -101,10 +104,17 @@ def run(world: World, base: Secrets, crash_after: int | None = None) -> Impossib
     if world.asked:
         world.asked = False
         world.wrote("annotation removed")
-    if not world.recorded and plan is None:
-        world.recorded = True
-        world.wrote("status: version")
+    if plan is None:
+        _record(world, secrets)
     return plan
+
+
+def _record(world: World, secrets: Secrets) -> None:
+    """One status: the revision, and the id under which it was pushed."""
+    pushed = secrets.made.id if secrets.made is not None and secrets.made.trigger is Trigger.DECLARED else world.mark
+    if not world.recorded or pushed != world.mark:
+        world.recorded, world.mark = True, pushed
+        world.wrote("status: version")
 
 
 def _apply(world: World, secrets: Secrets, plan: object) -> Secrets:
@@ -113,10 +123,10 @@ def _apply(world: World, secrets: Secrets, plan: object) -> Secrets:
             made = world.make(next(world.next_values))
             world.wrote(f"mint {why}")
             return secrets.minted(Made(made, why))
-        case Push(value, repeats):
+        case Push(value):
             made = world.make(value.reveal())
             world.wrote("push")
-            return secrets.minted(Made(made, Trigger.DECLARED, repeats))
+            return secrets.minted(Made(made, Trigger.DECLARED))
         case Discard(id_):
             world.delete(id_)
             world.wrote("discard")

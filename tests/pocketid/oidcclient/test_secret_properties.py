@@ -87,6 +87,8 @@ def cloned(world: World) -> World:
 def _recorded_only_what_was_pushed(world: World, base: Secrets) -> None:
     """The version is written last, so a recorded one means that the server was sent the value."""
     world.recorded &= base.declared is None or world.authenticates(base.declared.reveal())
+    if world.recorded and base.declared is not None and world.asked:
+        world.mark = next(id for id, value in world.values.items() if value == base.declared.reveal())
 
 
 def twins(world: World) -> list[set[str]]:
@@ -132,6 +134,29 @@ def test_without_overlap_exactly_the_stored_one_is_left_after_a_rotation(
     if isinstance(run(world, base), Impossible):
         return
     assert [world.values[item.id] for item in world.rows] == [world.stored]
+
+
+@EXAMPLES
+@given(worlds(), bases((Mode.DECLARED,)), st.one_of(st.none(), st.integers(1, 30)), st.booleans())
+def test_of_declared_secrets_exactly_the_declared_one_is_left_whether_or_not_it_is_stored(
+    world: World, base: Secrets, point: int | None, stores: bool
+) -> None:
+    """At once without an overlap, after it with one; whatever begins alike, and wherever the operator died."""
+    base = replace(base, stores=stores)
+    world.stored = world.stored if stores else None
+    _recorded_only_what_was_pushed(world, base)
+    assert base.declared is not None
+    if point is not None:
+        with contextlib.suppress(Crashed):
+            run(world, base, crash_after=point)
+    run(world, base)
+    if base.overlap:
+        world.now += timedelta(days=8)
+        run(world, base)
+    assert [world.values[item.id] for item in world.rows] == [base.declared.reveal()]
+    world.trace.clear()
+    run(world, base)
+    assert world.trace == []
 
 
 @EXAMPLES

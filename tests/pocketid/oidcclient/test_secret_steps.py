@@ -236,7 +236,7 @@ def test_a_declared_value_is_pushed_again_only_when_the_server_lost_it() -> None
     assert world.trace == []
     world.rows.clear()
     run(world, declared("bbbb-declared-value"))
-    assert world.trace == ["push"]
+    assert world.trace == ["push", "status: version"]
 
 
 @pytest.mark.case("PIDD7", "PIDD8")
@@ -249,12 +249,48 @@ def test_a_declared_value_that_is_not_stored_is_pushed_and_replaces_all_the_same
     assert base.presented is None
 
 
-def test_the_same_value_pushed_twice_leaves_both_and_takes_the_others() -> None:
+def test_of_the_same_value_pushed_twice_the_one_that_is_known_by_its_id_is_left() -> None:
     world = living("bbbb-declared-value")
     world.put("zzzz-by-hand-value")
     world.recorded = False
     run(world, declared("bbbb-declared-value"))
-    assert [world.values[item.id] for item in world.rows] == ["bbbb-declared-value"] * 2
+    assert [world.values[item.id] for item in world.rows] == ["bbbb-declared-value"]
+    world.trace.clear()
+    run(world, declared("bbbb-declared-value"))
+    assert world.trace == []
+
+
+def test_a_pair_that_begins_alike_and_of_which_no_id_is_known_is_pushed_once_more_and_cleared_up() -> None:
+    """As an operator of before left it: a replaced declared value, and its successor."""
+    world = World()
+    world.put("prod-value-of-before")
+    world.put("prod-value-of-today")
+    run(world, declared("prod-value-of-today", stores=False))
+    assert [world.values[item.id] for item in world.rows] == ["prod-value-of-today"]
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        Secrets(Mode.DECLARED, (), NOW),
+        Secrets(Mode.KEPT, (), NOW),
+        Secrets(Mode.OFF, (), NOW),
+    ],
+    ids=["fault", "kept", "off"],
+)
+def test_an_overlap_that_began_ends_whoever_manages_the_secret_by_now(base: Secrets) -> None:
+    """What is younger than the one that we know is of others; what could be the stored value stays."""
+    world = World()
+    world.put("aaaa-replaced-one", age=120)
+    world.put("bbbb-stored-value", age=110)
+    world.mark = world.put("cccc-known-by-id", age=60)
+    world.put("dddd-of-a-person", age=10)
+    world.stored = "bbbb-stored-value"
+    run(world, replace(base, overlap=timedelta(hours=2)))
+    assert world.trace == []
+    world.now += timedelta(hours=2)
+    run(world, replace(base, overlap=timedelta(hours=2)))
+    assert [world.values[item.id][:4] for item in world.rows] == ["bbbb", "cccc", "dddd"]
 
 
 def test_a_declared_value_that_begins_like_the_one_before_still_retires_it() -> None:

@@ -84,10 +84,10 @@ async def _step(seen: Seen, remote: PocketID, id: str, plan: ChangeSecrets) -> S
         case Mint(trigger):
             made = await remote.create_oidc_client_secret(id)
             return seen.after(secrets=secrets.minted(Made(made, trigger)))
-        case Push(value, repeats):
+        case Push(value):
             made = await remote.create_oidc_client_secret(id, value)
             version = seen.declared.version if seen.declared else ""
-            seen = seen.after(secrets=secrets.minted(Made(made, Trigger.DECLARED, repeats)), pushed_version=version)
+            seen = seen.after(secrets=secrets.minted(Made(made, Trigger.DECLARED)), pushed_version=version)
             return seen.tells(Event("Normal", "SecretPushed", "sent the declared client secret to Pocket-ID"))
         case Discard(secret):
             await _gone(remote, id, secret)
@@ -132,7 +132,7 @@ async def _write(world: World, seen: Seen, manifest: JsonObject) -> Seen:
     if before is None:
         return seen
     found = stored(seen.client, answer)
-    seen = seen.after(secrets=before.after(stored=found.value, altered=False, known=""), history=found.history)
+    seen = seen.after(secrets=before.after(stored=found.value, altered=False), history=found.history)
     return _told(seen, before, made)
 
 

@@ -17,8 +17,8 @@ from .plans import ChangeSecrets, DeleteSecret, MarkInstance, Part, RemoveAnnota
 from .rotation import Deferral, Deferred, forward, moment
 from .rule import Answer, Rule, told, worked
 from .secret_steps import Mode, Secrets, ignored_request, mode_of, step
-from .secrets import Delete, Discard, Impossible, Made, Mint, Push, Store
-from .seen import Declared, Fault, Seen
+from .secrets import Delete, Discard, Impossible, Mint, Push, Store
+from .seen import Fault, Seen
 from .types import REGENERATE
 
 
@@ -64,7 +64,7 @@ def secrets_are_right(seen: Seen) -> Answer:
             return ChangeSecrets(found, Part.DECLARED if isinstance(found, Push) else Part.SECRET)
         case Store(value, trigger):
             history = seen.history.after(trigger, seen.now)
-            return _written(seen, client, secrets.after(stored=value, altered=False, known=""), history)
+            return _written(seen, client, secrets.after(stored=value, altered=False), history)
         case Impossible(message):
             return Waiting(Part.SECRET.reason, message, after=seen.settings.resync)
     return None
@@ -94,21 +94,15 @@ def facts_of(seen: Seen, client: Client, secrets: Secrets | None, history: rende
     """What the Secret is made from."""
     value = secrets.presented if secrets is not None else None
     issuer = seen.instance.issuer if seen.instance else ""
-    return render.Facts(
-        client.id, issuer, value, history, seen.audiences, _mark(secrets, value, history, seen.declared)
-    )
+    return render.Facts(client.id, issuer, value, history, seen.audiences, _mark(secrets, value, history))
 
 
-def _mark(secrets: Secrets | None, value: SecretText | None, history: render.History, declared: Declared | None) -> str:
-    """The mark of a value that we made or pushed; it stays while it cannot be told which secret the value is."""
-    match secrets:
-        case Secrets(mode=Mode.OWN, current=current) if value:
-            return render.mark_of(current.id, value) if current is not None else history.mark
-        case Secrets(mode=Mode.DECLARED, fresh=Made(repeats=False) as made):
-            return render.declared_mark(made.id, declared.version) if declared is not None else history.mark
-        case Secrets(mode=Mode.DECLARED):
-            return history.mark
-    return ""
+def _mark(secrets: Secrets | None, value: SecretText | None, history: render.History) -> str:
+    """The mark of a value that we made; it stays while it cannot be told which secret the value is. A declared one may be short and has none."""
+    if secrets is None or not value or secrets.mode is Mode.DECLARED:
+        return ""
+    row = secrets.current if secrets.mode is Mode.OWN or secrets.fresh is not None else None
+    return render.mark_of(row.id, value) if row is not None else history.mark
 
 
 def former_secret_is_gone(seen: Seen) -> Answer:

@@ -155,11 +155,6 @@ def mark_of(id: str, value: SecretText) -> str:
     return f"{id} {DIGEST}{concealed_digest(value.reveal(), id.encode())}"
 
 
-def declared_mark(id: str, version: str) -> str:
-    """The mark of a declared value, which may be short: the revision that it was read from, and no digest."""
-    return f"{id} {version}"
-
-
 def _annotations(secret: JsonObject) -> Mapping[str, str]:
     found: Mapping[str, str] = secret["metadata"].get("annotations") or {}
     return found

@@ -16,6 +16,7 @@ from moorage.core.outcome import Failed, Outcome, Stalled, Waiting
 from moorage.pocketid.references import READY
 from moorage.pocketid.rest_types import CIMD, Client
 from moorage.runtime.room import Event, Report
+from moorage.schema.model import Model
 
 from .decide import first_fault
 from .decide_client import must_be_announced
@@ -26,6 +27,7 @@ from .plans import Side
 from .powers import adopts, overreach
 from .render import recorded
 from .rotation import Deferred, moment, stamp
+from .secret_facts import remembered
 from .secret_steps import Mode, Secrets, summary
 from .seen import Absent, Found, Seen
 
@@ -108,15 +110,18 @@ def _leaving(seen: Seen, outcome: Outcome) -> Report:
 
 def _status(seen: Seen) -> JsonObject:
     """What was observed; what was not looked at stays as it is, and so does the way to a client that is left behind."""
-    if seen.held_back or seen.left_behind:
+    if seen.held_back:
         return {}
+    if seen.left_behind:
+        return _marked(seen)
     if overreach(seen):
         return {"initialSecretPending": None}
     match seen.look:
         case Found(client):
             return {**_bound(seen), **_client(client), **_secrets(seen, client), **_features(seen)}
         case Absent(lost):
-            forgotten = {"clientID": None, "clientSecretSourceVersion": None} if lost or seen.moved else {}
+            kept = ("clientID", "clientSecretSourceVersion", "clientSecret")
+            forgotten = dict.fromkeys(kept) if lost or seen.moved else {}
             return {**_bound(seen), **forgotten, **_announced(seen)}
     return {}
 
@@ -165,24 +170,31 @@ def _secrets(seen: Seen, client: Client) -> JsonObject:
     if secrets is None:
         return {}
     rotated = moment(seen.history.rotated_at)
-    listed = [item.model_dump(mode="json", by_alias=True, exclude_none=True) for item in summary(secrets)]
+    listed = [_wire(item) for item in summary(secrets)]
     waits = secrets.pending and not secrets.stored and secrets.mode in (Mode.KEPT, Mode.OWN)
     return {
         "secrets": listed or None,
         "lastRotatedAt": stamp(rotated) if rotated else None,
         "initialSecretPending": True if waits else None,
         "clientSecretSourceVersion": _source(seen),
+        **_marked(seen),
         "credentials": _credentials(seen, client),
     }
+
+
+def _marked(seen: Seen) -> JsonObject:
+    mark = remembered(seen)
+    return {"clientSecret": None if mark is None else _wire(mark)}
 
 
 def _source(seen: Seen) -> str | None:
     """The revision that was pushed last; it is recorded once the value is where it should be."""
     if seen.declared is None:
         return None
-    secrets = seen.secrets
+    secrets, pushed = seen.secrets, remembered(seen)
     settled = secrets is None or not secrets.stores or secrets.stored == secrets.declared
-    return seen.pushed_version if seen.pushed_version and settled else seen.client.status.client_secret_source_version
+    before = seen.client.status.client_secret_source_version
+    return pushed.source if pushed is not None and pushed.source and settled else before
 
 
 def _credentials(seen: Seen, client: Client) -> Any:
@@ -191,9 +203,12 @@ def _credentials(seen: Seen, client: Client) -> Any:
         return None
     if seen.kept.live is None or seen.kept.former is not None:
         before = seen.client.status.credentials
-        return before.model_dump(mode="json", by_alias=True, exclude_none=True) if before else None
-    facts = facts_of(seen, client, seen.secrets, seen.history)
-    return recorded(seen.client, facts).model_dump(mode="json", by_alias=True, exclude_none=True)
+        return _wire(before) if before else None
+    return _wire(recorded(seen.client, facts_of(seen, client, seen.secrets, seen.history)))
+
+
+def _wire(model: Model) -> JsonObject:
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def _features(seen: Seen) -> JsonObject:

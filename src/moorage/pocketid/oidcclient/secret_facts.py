@@ -1,22 +1,28 @@
-"""The snapshot of a client's secrets: from the resource, its Secrets, and what the server lists.
+"""The snapshot of a client's secrets: from the resource, its Secrets, and what the server lists; and what the status remembers of them.
 
-Enters: a snapshot with the client in it, the server's time. Leaves: Secrets for the secret engine. Pure.
+Enters: a snapshot with the client in it, the server's time. Leaves: Secrets for the secret engine; `status.clientSecret`, which is the one place
+that tells in every mode which secret of the server we made or pushed last. Pure.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
+from typing import Final
 
 from moorage.core.secret import SecretText
-from moorage.pocketid.rest_types import Client
+from moorage.pocketid.rest_types import Client, ClientSecret
 
-from .render import DIGEST, declared_mark, mark_of, stored
+from .render import DIGEST, mark_of, stored
 from .rotation import NEVER, anchor_of, due, spacing_of, span_of
 from .secret_steps import Mode, Secrets, mode_of, stores
-from .secrets import present, resolve
+from .secrets import Made, alive, prefix, present
 from .seen import Seen
-from .types import REGENERATE
+from .types import REGENERATE, ClientSecretMark
 from .wanted import own_id
+
+DRAWN_LENGTH: Final = 32
+"""Characters of a secret that Pocket-ID draws."""
 
 
 def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
@@ -30,8 +36,9 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
     value = found.value
     if pending and value is not None and not present(value, client.secrets, server_now):
         value = None  # it was of a client that is gone
-    mark = found.history.mark
+    told = status.client_secret or ClientSecretMark(id="")
     own = value if mode is Mode.OWN else None
+    marks = (found.history.mark, _mark(told))
     secrets = Secrets(
         mode=mode,
         held=client.secrets,
@@ -40,11 +47,12 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
         stores=stores(resource),
         overlap=NEVER if pending else span_of(spec.client_secret_overlap),
         declared=declared.value if declared is not None and not declared.fault else None,
-        changed=version not in (status.client_secret_source_version, seen.pushed_version),
+        changed=version not in (told.source or status.client_secret_source_version, seen.pushed_version),
         asked=seen.annotations.get(REGENERATE) == "true",
         pending=pending,
-        altered=own is not None and _is_altered(own, mark, client, server_now),
-        known=_known(mark, version) if mode is Mode.DECLARED else "",
+        altered=own is not None and _is_altered(own, marks, client, server_now),
+        marked=told.id,
+        known=told.id if _is_certain(told, mode, version, _is_held(own, told.id, marks, client)) else "",
         rotation=due(
             seen.now,
             anchor_of(found.history.rotated_at, resource.metadata.creation_timestamp or ""),
@@ -56,13 +64,69 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
     return seen.after(secrets=secrets, history=found.history)
 
 
-def _is_altered(value: SecretText, mark: str, client: Client, server_now: datetime) -> bool:
-    """Whether it looks like the secret that we marked, and is another text; what begins like another secret is a person's own choice."""
-    found = resolve(value, client.secrets, server_now) if mark else None
-    return found is not None and mark.startswith(f"{found.id} {DIGEST}") and mark != mark_of(found.id, value)
+def _mark(told: ClientSecretMark) -> str:
+    return f"{told.id} {told.digest}" if told.digest else ""
 
 
-def _known(mark: str, version: str) -> str:
-    """The id that the mark proves, of the declared value of this revision."""
-    id = mark.partition(" ")[0]
-    return id if mark == declared_mark(id, version) else ""
+def _is_altered(value: SecretText, marks: Iterable[str], client: Client, server_now: datetime) -> bool:
+    """Whether it takes the place of a living secret that we marked, and is another text; what begins like another secret is a person's own choice.
+
+    The Secret and the status have a mark: who edits the one has no hand in the other.
+    """
+    same = {row.id for row in client.secrets if row.prefix == prefix(value) != "" and alive(row, server_now)}
+    living = {row.id for row in client.secrets if alive(row, server_now)}
+    return any(
+        text.startswith(DIGEST) and id in living and f"{id} {text}" != mark_of(id, value) and same <= {id}
+        for id, _, text in (mark.partition(" ") for mark in marks)
+    )
+
+
+def _is_certain(told: ClientSecretMark, mode: Mode, version: str, held: bool) -> bool:
+    """Whether the secret that the status tells of holds the valid value.
+
+    A declared value of this very revision was pushed under it; one whose declaration was taken away stays in the Secret until it is replaced.
+    """
+    if mode is Mode.DECLARED:
+        return told.source == version
+    return mode is Mode.OWN and told.source is not None and held
+
+
+def _is_held(own: SecretText | None, id: str, marks: Iterable[str], client: Client) -> bool:
+    """Whether the stored value is that of a secret: by its digest, or by its first characters where none was taken, as of a declared one."""
+    if own is None:
+        return False
+    proofs = {mark for mark in marks if mark.startswith(f"{id} {DIGEST}")}
+    if proofs:
+        return proofs == {mark_of(id, own)}
+    return any(row.id == id and row.prefix == prefix(own) != "" for row in client.secrets)
+
+
+# --- what the status is to remember
+
+
+def remembered(seen: Seen) -> ClientSecretMark | None:
+    """`status.clientSecret` after this pass; None when there is nothing to remember.
+
+    A declared secret counts as soon as it was pushed, one that we made once it is stored: what is not stored is taken back.
+    """
+    secrets, before = seen.secrets, seen.client.status.client_secret
+    if secrets is None:
+        return before
+    match secrets:
+        case Secrets(mode=Mode.NONE):
+            return None
+        case Secrets(mode=Mode.DECLARED, fresh=Made() as made):
+            return ClientSecretMark(id=made.id, source=seen.declared.version if seen.declared else None)
+        case Secrets(mode=Mode.OWN, stored=SecretText() as value, current=ClientSecret() as current) if (
+            value == secrets.valid
+        ):
+            source = before.source if before is not None and before.id == current.id else None
+            return ClientSecretMark(id=current.id, source=source, digest=_digest(current.id, value))
+        case Secrets(mode=Mode.KEPT, stored=SecretText() as value, fresh=Made() as made) if made.value == value:
+            return ClientSecretMark(id=made.id, digest=_digest(made.id, value))
+    return before
+
+
+def _digest(id: str, value: SecretText) -> str | None:
+    """A digest of what the server draws, or is as long, can be guessed by nobody; a shorter value may be a person's."""
+    return mark_of(id, value).partition(" ")[2] if len(value.reveal()) >= DRAWN_LENGTH else None

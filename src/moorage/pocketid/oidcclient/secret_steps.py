@@ -37,7 +37,6 @@ from .secrets import (
     alive,
     cap_plan,
     could_hold,
-    declared_plan,
     mint_plan,
     oldest_first,
     present,
@@ -87,7 +86,8 @@ class Secrets(Snapshot):
     from a pass that could not store it; it must be dropped at the end of a pass that stored it. `declared`: the value behind clientSecretRef,
     None when it has a fault. `changed`: its revision is not the recorded one. `asked`: the annotation. `pending`: the client was created by us
     and its first secret is not stored yet: nobody was given any other, so those have no overlap. `discarded`: mints of this pass that collided.
-    `altered`: the stored value begins like the one that we stored, and is another. `known`: the id of the declared value, by the mark of its push.
+    `altered`: the stored value begins like the one that we stored, and is another. `marked`: the id of the secret that we made or pushed last, as
+    the status has it. `known`: the same, where it is certain to hold the valid value.
     """
 
     derived = ("fresh", "valid", "presented", "current")
@@ -106,6 +106,7 @@ class Secrets(Snapshot):
     rotation: Verdict = field(default_factory=lambda: NotDue(None))
     discarded: int = 0
     altered: bool = False
+    marked: str = ""
     known: str = ""
 
     @cached_property
@@ -136,13 +137,17 @@ class Secrets(Snapshot):
         if self.fresh is not None and self.fresh.value == self.valid:
             return next(item for item in self.held if item.id == self.fresh.id)
         if self.known:
-            return next((item for item in self.held if item.id == self.known and alive(item, self.server_now)), None)
+            return self.living(self.known)
         return resolve(self.valid, self.held, self.server_now) if self.valid and not self.altered else None
+
+    def living(self, id: str) -> ClientSecret | None:
+        """The secret of that id, if it authenticates."""
+        return next((item for item in self.held if item.id == id and alive(item, self.server_now)), None)
 
     def minted(self, made: Made) -> Secrets:
         """After a mint or a push."""
         others = tuple(item for item in self.held if item.id != made.id)
-        return self.after(held=(*others, made.made.secret), made=made)
+        return self.after(held=(*others, made.made.secret), made=made, known="")
 
     def without(self, ids: Iterable[str]) -> Secrets:
         """After a delete; a discarded mint is counted."""
@@ -156,7 +161,7 @@ class Secrets(Snapshot):
 
     def written(self) -> Secrets:
         """After the credentials Secret was written with what is presented."""
-        return self.after(stored=self.presented, altered=False, known="")
+        return self.after(stored=self.presented, altered=False)
 
 
 Answer: TypeAlias = Step | None
@@ -197,7 +202,10 @@ def a_secret_is_made(secrets: Secrets) -> Answer:
 
 
 def a_declared_value_is_pushed(secrets: Secrets) -> Answer:
-    """On a new revision and when it is missing; what the server says it stored must be what was sent."""
+    """On a new revision, and when no secret of the server is known to hold it; what the server says it stored must be what was sent.
+
+    A value that is pushed once more may stand in two secrets then: the new one is known to work, so all others end as if they had been replaced.
+    """
     if secrets.declared is None:
         return None
     if (made := secrets.fresh) is not None:
@@ -206,9 +214,9 @@ def a_declared_value_is_pushed(secrets: Secrets) -> Answer:
             if made.value == secrets.declared
             else Impossible("Pocket-ID stored another value than clientSecretRef declares")
         )
-    there = _is_there(secrets, secrets.declared)
-    plan = declared_plan(secrets.declared, there=there, changed=secrets.changed, stored=secrets.stored)
-    return plan and (_room(secrets) or plan)
+    if secrets.current is not None and not secrets.changed:
+        return None
+    return _room(secrets) or Push(secrets.declared)
 
 
 def a_declared_value_is_stored(secrets: Secrets) -> Answer:
@@ -223,8 +231,7 @@ def superseded_ones_are_retired(secrets: Secrets) -> Answer:
     """Only beside a current one that is known, and only when the Secret holds it."""
     if (current := secrets.current) is None:
         return None
-    kept = _twins(secrets) if secrets.fresh and secrets.fresh.repeats else ()
-    return retirement_plan(current, secrets.held, secrets.overlap, secrets.server_now, kept)
+    return retirement_plan(current, secrets.held, secrets.overlap, secrets.server_now)
 
 
 def what_others_manage_is_left_alone(secrets: Secrets) -> Answer:
@@ -232,9 +239,25 @@ def what_others_manage_is_left_alone(secrets: Secrets) -> Answer:
     return superseded_ones_are_retired(secrets) if secrets.pending else None
 
 
-def a_fault_changes_nothing(secrets: Secrets) -> Answer:
-    """A declared value that cannot be used retires nothing: nobody knows which secret it was."""
+def a_fault_retires_nothing_new(secrets: Secrets) -> Answer:
+    """A declared value that cannot be used takes the place of none."""
     return superseded_ones_are_retired(secrets) if secrets.declared is not None else None
+
+
+def what_we_replaced_before_still_ends(secrets: Secrets) -> Answer:
+    """An overlap that began ends, whoever manages the secret by now: what is older than the one that we made or pushed last.
+
+    What is younger is of others, and what could be the stored value stays.
+    """
+    last, stored, now = secrets.living(secrets.marked), secrets.stored, secrets.server_now
+    if last is None:
+        return None
+    before = [
+        row
+        for row in secrets.held
+        if row.created_at < last.created_at and not (stored and could_hold(stored, row, now))
+    ]
+    return retirement_plan(last, [*before, last], secrets.overlap, now)
 
 
 RULES: Final[Mapping[Mode, tuple[Rule, ...]]] = {
@@ -249,13 +272,15 @@ RULES: Final[Mapping[Mode, tuple[Rule, ...]]] = {
         a_fresh_value_is_stored,
         a_secret_is_made,
         what_others_manage_is_left_alone,
+        what_we_replaced_before_still_ends,
     ),
     Mode.DECLARED: (
         a_declared_value_is_pushed,
         a_declared_value_is_stored,
-        a_fault_changes_nothing,
+        a_fault_retires_nothing_new,
+        what_we_replaced_before_still_ends,
     ),
-    Mode.OFF: (),
+    Mode.OFF: (what_we_replaced_before_still_ends,),
     Mode.NONE: (),
 }
 
@@ -340,13 +365,7 @@ def next_retirement(secrets: Secrets) -> datetime | None:
 
 
 def _room(secrets: Secrets) -> Answer:
-    protected = tuple(value for value in (secrets.stored, secrets.declared) if value)
-    return cap_plan(secrets.held, protected, secrets.server_now, restorable=secrets.mode is Mode.DECLARED)
-
-
-def _twins(secrets: Secrets) -> tuple[str, ...]:
-    """Secrets that may hold the value that was pushed once more."""
-    value = secrets.valid
-    if value is None:
-        return ()
-    return tuple(item.id for item in secrets.held if item.prefix and could_hold(value, item, secrets.server_now))
+    declared = secrets.declared if secrets.mode is Mode.DECLARED else None
+    return cap_plan(
+        secrets.held, secrets.stored, secrets.server_now, declared=declared, known=secrets.marked if declared else ""
+    )

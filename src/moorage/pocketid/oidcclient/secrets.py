@@ -1,7 +1,8 @@
 """Which secret on the server is the stored one, and which may go: the plans, each a frozen value.
 
 Enters: a value, the secrets that the server lists, the server's time. Leaves: the secret that holds the value, or a plan to mint, push or
-delete. Pure. The server tells four characters of each secret and never its value, so what cannot be told apart is left alone:
+delete. Pure. The server tells four characters of each secret and never its value; what cannot be told apart is left alone, unless the status
+has the id of the one that we made or pushed last (`secret_facts`):
 
     could hold   active, and the prefix is that of the value or none (a secret that an upgrade carried over)
     resolve      the only one with the prefix, else the only one without any, else unknown
@@ -13,7 +14,7 @@ Source: seed 004, Client Secret; spec/pocketid.md 3.11, 4.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -56,10 +57,9 @@ class Mint:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """Send a declared value. `repeats`: it is the value of before, so another secret may hold it, too."""
+    """Send a declared value."""
 
     value: SecretText
-    repeats: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +94,10 @@ class Impossible:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A secret made in this pass, or carried over because it could not be stored yet. `repeats` as in Push."""
+    """A secret made in this pass, or carried over because it could not be stored yet."""
 
     made: MadeSecret = field(repr=False)
     trigger: Trigger
-    repeats: bool = False
 
     @property
     def id(self) -> str:
@@ -160,22 +159,24 @@ def mint_plan(made: Made, held: Held, now: datetime) -> Discard | None:
 
 
 def cap_plan(
-    held: Held, protected: Iterable[SecretText], now: datetime, *, restorable: bool = False
+    held: Held, stored: SecretText | None, now: datetime, *, declared: SecretText | None = None, known: str = ""
 ) -> Delete | Impossible | None:
     """Room for one more; expired secrets count.
 
     Args:
-        protected: values that must stay valid: what cannot hold any of them goes, oldest first.
-        restorable: a declared value is pushed next, so those that could hold one may go, too, after all others.
+        stored: the value that must stay valid: what cannot hold it goes, oldest first.
+        declared: a value that is pushed next, so those that could hold it may go, too, after all others; those that could be the stored one last.
+        known: id of a secret that is in use, whatever its value is; it is among the last.
     """
     excess = len(held) - SECRET_CAP + 1
     if excess <= 0:
         return None
-    values = tuple(protected)
-    needed = {secret.id for secret in held if any(could_hold(value, secret, now) for value in values)}
-    free = [secret.id for secret in oldest_first(held) if secret.id not in needed]
-    if restorable:
-        free += [secret.id for secret in oldest_first(held) if secret.id in needed]
+    rows = oldest_first(held)
+    needed = [row.id for row in rows if row.id == known or (stored and could_hold(stored, row, now))]
+    spare = [row.id for row in rows if row.id not in needed and declared and could_hold(declared, row, now)]
+    free = [row.id for row in rows if row.id not in needed and row.id not in spare]
+    if declared is not None:
+        free += spare + needed
     if len(free) < excess:
         return Impossible(
             f"the client holds {len(held)} secrets, as many as Pocket-ID allows, and each could be the stored one;"
@@ -184,22 +185,18 @@ def cap_plan(
     return Delete(tuple(free[:excess]), Retired.CAP)
 
 
-def retirement_plan(
-    current: ClientSecret, held: Held, overlap: timedelta, now: datetime, kept: Iterable[str] = ()
-) -> Delete | None:
+def retirement_plan(current: ClientSecret, held: Held, overlap: timedelta, now: datetime) -> Delete | None:
     """All but the current one, oldest first, each once its overlap has passed.
 
     Args:
         overlap: none retires at once, whatever the clocks say; so does what is younger than the current one.
         now: the server's time in whole seconds, since `created_at` is its own.
-        kept: ids that stay because they may hold the same value.
     """
-    times, stay = retirements(current, held, overlap), {current.id, *kept}
-    at_once = overlap <= _NEVER
+    times, at_once = retirements(current, held, overlap), overlap <= _NEVER
     ids = tuple(
         secret.id
         for secret in oldest_first(held)
-        if secret.id not in stay and (at_once or secret.created_at > current.created_at or now >= times[secret.id])
+        if secret.id != current.id and (at_once or secret.created_at > current.created_at or now >= times[secret.id])
     )
     return Delete(ids, Retired.SUPERSEDED) if ids else None
 
@@ -246,10 +243,3 @@ def declared_fault(value: SecretText | None, source: str, secret_name: str, own_
 def source_version(name: str, key: str, resource_version: str) -> str:
     """How `status.clientSecretSourceVersion` names a declared value."""
     return f"{name}/{key}@{resource_version}"
-
-
-def declared_plan(value: SecretText, *, there: bool, changed: bool, stored: SecretText | None = None) -> Push | None:
-    """Push a declared value when its Secret has a new revision, or when the server does not have it."""
-    if not changed and there:
-        return None
-    return Push(value, repeats=there and stored in (None, value))

@@ -247,6 +247,19 @@ class SecretStatus(Model):
     current: bool = field(False, doc="Whether it is the one in the credentials Secret.", default_in_schema=False)
 
 
+class ClientSecretMark(Model):
+    """The client secret that was made or pushed last: by what it is told from others that begin alike. No character of it is here."""
+
+    id: str = field(doc="Its id in Pocket-ID.")
+    source: str | None = field(
+        None,
+        doc="The declared secret that was pushed under it: `<name>/<key>@<resourceVersion>`; absent when none was.",
+    )
+    digest: str | None = field(
+        None, doc="A digest of a secret that Pocket-ID drew: the stored one is replaced when it has another."
+    )
+
+
 class Credentials(Model):
     """The credentials Secret as it was last written: what a change of names moves or removes."""
 
@@ -310,6 +323,7 @@ class Status(Model):
     client_secret_source_version: str | None = field(
         None, doc="The declared secret that was pushed last: `<name>/<key>@<resourceVersion>`."
     )
+    client_secret: ClientSecretMark | None = field(None, doc="The client secret that was made or pushed last.")
     initial_secret_pending: bool | None = field(
         None,
         doc="True from before the client is created until its first secret is stored, so that a restart still stores one.",
