@@ -27,9 +27,8 @@ from .instance.types import KIND as INSTANCE
 from .listings import Listing
 from .references import LEAVE, READY
 from .rest import Access, Api, Client, Feature, Group, PocketID, Server, User, Version
-from .rest_version import Support
+from .rest_version import LACKED_FOR, Support
 
-LACKED_FOR: Final = timedelta(hours=1)
 _END: Final = "-----END CERTIFICATE-----"
 
 
@@ -95,16 +94,21 @@ class Lists:
     narrowed: dict[tuple[str, str], Narrowed] = field(default_factory=dict)
     takers: dict[str, tuple[str, Key]] = field(default_factory=dict)
 
-    def lacking(self, version: Version | None, now: datetime) -> frozenset[Feature]:
-        """What a server of this version turned out not to have: forgotten with the version; against the version's word it counts for an hour."""
-        if version != self.version:
+    def lacking(self, version: Version | None, now: datetime) -> dict[Feature, datetime]:
+        """What a server of this version turned out not to have, and when: forgotten with the version; against the version's word it counts for an hour.
+
+        Args:
+            version: of an instance that is Ready; another one, which was never let in, knows nothing of the server. None: it does not tell, and
+                nothing is forgotten.
+        """
+        if version not in (None, self.version):
             self.version = version
             self.lacks.clear()
-        return frozenset(
-            feature
+        return {
+            feature: since
             for feature, since in self.lacks.items()
             if now < since + LACKED_FOR or version is None or version.supports(feature) is not Support.YES
-        )
+        }
 
     def release(self, uid: str) -> None:
         """The resource takes nothing: it is held back, or its status tells by now what it has."""

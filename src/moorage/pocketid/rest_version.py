@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import Enum
 from typing import Any, Final
 
@@ -17,6 +18,8 @@ OLDEST: Final = (2, 14, 0)
 """The first server with plural secrets."""
 TOO_NEW: Final = (3, 0, 0)
 """The first server that nothing is known about."""
+LACKED_FOR: Final = timedelta(hours=1)
+"""How long what a server dropped counts against the word of its version."""
 _NEVER_ANSWERED: Final = frozenset({"logoUrl", "darkLogoUrl"})
 
 

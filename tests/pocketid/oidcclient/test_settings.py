@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from tests.crashpoints import passes
 
+from moorage.core.meta import JsonObject, Key
 from moorage.core.outcome import Waiting
 from moorage.pocketid.instance.room import ROOM as INSTANCE_ROOM
+from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.oidcclient.room import ROOM
+from moorage.pocketid.oidcclient.types import KIND
+from moorage.pocketid.reach import Lists
+from moorage.pocketid.rest import Feature, Version
 
-from .scene import CALLBACK, INSTANCE_KEY, KEY, Scene
+from .scene import CALLBACK, INSTANCE_KEY, KEY, NAMESPACE, Scene, fresh
 
 
 @pytest.mark.case("PIDC1")
@@ -169,3 +176,81 @@ async def test_a_rotated_api_key_is_used_at_once(here: Scene) -> None:
     await here.secret("pocketid-key", token=here.fake.api_key)
     await here.settle()
     assert (await here.ready())[0] == "True/Reconciled"
+
+
+def keyed(kid: str) -> JsonObject:
+    """A workload that authenticates by a key."""
+    key = {"kty": "OKP", "crv": "Ed25519", "kid": kid, "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
+    return {"issuer": "https://ci.example.org", "subject": kid, "publicKeys": [{"value": key}]}
+
+
+@pytest.mark.case("PIDX16")
+async def test_a_key_that_is_there_stays_whatever_the_server_is_thought_to_lack(here: Scene) -> None:
+    """A replica of an older version answered one write of another client during a roll: nobody who has a key is locked out."""
+    here.fake.upgrade("2.17.0")
+    await here.attach()
+    await here.make(federatedIdentities=[keyed("mine")])
+    await here.settle()
+    id = here.server().id
+    await here.make("other", federatedIdentities=[keyed("others")])
+    async with here.world() as world:
+        here.fake.upgrade("2.14.0")
+        await passes(ROOM, world, Key(NAMESPACE, "other"))
+        here.fake.upgrade("2.17.0")
+        began = here.now()
+        await here.edit(description="written meanwhile")
+        await fresh(here, world)
+        await passes(ROOM, world, KEY)
+        assert (await here.ready())[0] == "True/Reconciled"
+        assert [item["publicKeys"][0]["kid"] for item in identities(here, id)] == ["mine"]
+        await here.edit(federatedIdentities=[keyed("mine"), keyed("second")])
+        await fresh(here, world)
+        await passes(ROOM, world, KEY)
+        ready, message = await here.ready()
+        assert ready == "False/UnsupportedVersion"
+        assert "the server says that it has 2.17.0, and did not take it over at " in message
+        assert f"sent again at {began + timedelta(hours=1):%H:}" in message or began.minute == 59
+        assert [item["subject"] for item in identities(here, id)] == ["mine"]
+        here.later(hours=1)
+        for key in (KEY, Key(NAMESPACE, "other")):
+            await passes(ROOM, world, key)
+            assert (await here.ready(key.name))[0] == "True/Reconciled"
+    assert [item["subject"] for item in identities(here, id)] == ["mine", "second"]
+
+
+def identities(here: Scene, id: str) -> list[JsonObject]:
+    """Who may be that client without a secret."""
+    found: list[JsonObject] = here.server(id).settings["federatedIdentities"]
+    return found
+
+
+async def test_an_instance_that_was_never_let_in_forgets_nothing_of_the_server(here: Scene) -> None:
+    """It has the same address and no key: what it knows of the version is nothing."""
+    here.fake.upgrade("2.17.0", (2, 14))
+    await here.attach()
+    await here.make(backchannelLogoutUrl="https://wiki.example.org/logout")
+    await here.secret("wrong", token="no-key-of-that-server-0123456789")
+    await here.instance("stranger", external={"url": here.url, "apiKeySecretRef": {"name": "wrong", "key": "token"}})
+    await here.client.patch(INSTANCE.resource, INSTANCE_KEY, {"metadata": {"labels": {"at": "ours"}}})
+    await here.client.patch(INSTANCE.resource, Key(NAMESPACE, "stranger"), {"metadata": {"labels": {"at": "theirs"}}})
+    await here.attach(Key(NAMESPACE, "stranger"))
+    await here.edit(instanceSelector={"matchLabels": {"at": "ours"}})
+    await here.make("theirs", name="Theirs", instanceSelector={"matchLabels": {"at": "theirs"}})
+    async with here.world() as world:
+        await passes(ROOM, world, KEY)
+        here.fake.journal.clear()
+        for key in (Key(NAMESPACE, "theirs"), KEY):
+            await passes(ROOM, world, key)
+    assert here.writes() == []
+    assert (await here.ready())[0] == "False/UnsupportedVersion"
+    await here.client.delete(KIND.resource, Key(NAMESPACE, "theirs"))
+    await here.settle(Key(NAMESPACE, "theirs"))
+
+
+def test_what_a_server_lacked_is_remembered_while_it_does_not_tell_its_version() -> None:
+    lists, now = Lists(), datetime.now(UTC)
+    version = Version.of("2.17.0")
+    assert lists.lacking(version, now) == {}
+    lists.lacks[Feature.PUBLIC_KEYS] = now
+    assert lists.lacking(None, now) == lists.lacking(version, now) == {Feature.PUBLIC_KEYS: now}
+    assert lists.lacking(Version.of("2.17.1"), now) == {}

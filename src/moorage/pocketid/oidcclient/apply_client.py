@@ -159,9 +159,9 @@ def _lacking(seen: Seen, lists: Lists, plan: UpdateClient | CreateClient, client
     """A member that did not come back is a feature that the server does not have; it is not sent again."""
     missing = dropped(plan.body, client.raw)
     ends = {path.rpartition(".")[2] for path in missing}
-    found = {item for item in Feature if item.member in ends}
-    lists.lacks |= dict.fromkeys(found, seen.now)
-    return seen.after(lacks=seen.lacks | found)
+    found = dict.fromkeys((item for item in Feature if item.member in ends), seen.now)
+    lists.lacks |= found
+    return seen.after(lacks={**seen.lacks, **found})
 
 
 async def _groups(seen: Seen, remote: PocketID, lists: Lists, plan: SetGroups) -> Seen:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Final
 
 from moorage.core.outcome import Waiting
-from moorage.pocketid.rest_version import Feature
+from moorage.pocketid.rest_version import LACKED_FOR, Feature, Support
 
 from .plans import Part, SetGroups, UpdateClient
 from .rule import Answer, Rule, told, worked
 from .seen import Fault, Found, Seen
-from .wanted import differing, sendable, supports, update_body
+from .wanted import differing, supports, unsent, update_body
 
 
 def groups_are_set(seen: Seen) -> Answer:
@@ -87,16 +87,23 @@ def server_has_the_features(seen: Seen) -> Answer:
     """What the server would drop silently is told, not sent."""
     if seen.client.spec.backchannel_logout_url and not supports(seen, Feature.BACKCHANNEL_LOGOUT):
         return _unsupported(seen, "backchannelLogoutUrl", Feature.BACKCHANNEL_LOGOUT)
-    identities = () if isinstance(seen.identities, Fault) else seen.identities
-    if not all(sendable(seen, item) for item in identities):
+    if unsent(seen):
         return _unsupported(seen, "federatedIdentities[].publicKeys", Feature.PUBLIC_KEYS)
     return None
 
 
 def _unsupported(seen: Seen, field: str, feature: Feature) -> Waiting:
-    version = seen.instance.version.text if seen.instance and seen.instance.version else "unknown"
-    since = ".".join(map(str, feature.since[:2]))
-    message = f"spec.{field} needs Pocket-ID {since}; the server has {version} and would ignore it"
+    """By what its version says, or by what it answered: then it is tried again, later where the version says that it can."""
+    version = seen.instance.version if seen.instance else None
+    needed = f"spec.{field} needs Pocket-ID {'.'.join(map(str, feature.since[:2]))}"
+    match version.supports(feature) if version else Support.BY_READBACK:
+        case Support.NO:
+            message = f"{needed}; the server has {version.text if version else ''} and would ignore it"
+        case Support.YES if (since := seen.lacks.get(feature)) is not None:
+            times = f"at {since:%H:%M} UTC; it is sent again at {since + LACKED_FOR:%H:%M} UTC"
+            message = f"{needed}; the server says that it has {version.text if version else ''}, and did not take it over {times}"
+        case _:
+            message = f"{needed}; the server does not tell its version, and did not take it over"
     return Waiting("UnsupportedVersion", message, after=seen.settings.resync)
 
 

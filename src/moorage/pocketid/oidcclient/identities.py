@@ -131,6 +131,15 @@ def same_identities(wanted: Sequence[JsonObject], there: Sequence[JsonObject]) -
     return [_canonical(item) for item in wanted] == [_canonical(item) for item in there]
 
 
+def held_with_keys(identity: JsonObject, there: Sequence[JsonObject]) -> JsonObject | None:
+    """The server's entry for the same issuer, subject and audience, if it holds keys."""
+    return next((item for item in there if item.get("publicKeys") and _whose(item) == _whose(identity)), None)
+
+
+def _whose(identity: JsonObject) -> tuple[str, ...]:
+    return tuple(identity.get(name) or "" for name in _TEXTS[:3])
+
+
 def _canonical(identity: JsonObject) -> tuple[Any, ...]:
     texts = tuple(identity.get(name) or "" for name in _TEXTS)
     keys = tuple(_known(key) for key in identity.get("publicKeys") or () if isinstance(key, dict))

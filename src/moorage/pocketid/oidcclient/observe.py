@@ -75,7 +75,7 @@ def _with_instance(world: World, seen: Seen) -> Seen:
 
 def _reached(world: World, seen: Seen, instance: JsonObject) -> Seen:
     facts, remote = facts_of(instance), reach(world, instance)
-    lacks = lists_of(world, facts.url).lacking(facts.version, seen.now)
+    lacks = lists_of(world, facts.url).lacking(facts.version, seen.now) if facts.ready else {}
     if isinstance(remote, NotReachable):
         return seen.after(instance=facts, api_fault=f"PocketIDInstance {facts.key}: {remote.why}")
     return seen.after(instance=facts, remote=remote, lacks=lacks)

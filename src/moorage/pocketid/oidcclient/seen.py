@@ -173,7 +173,7 @@ class Seen(Snapshot):
         identities: federated identities with their keys read, as the server takes them, or why not.
         created: the client was made in this pass.
         done: plans performed in this pass.
-        lacks: features that the server turned out not to have.
+        lacks: features that the server turned out not to have, and when.
         remote, elsewhere: the REST clients, for `apply` only.
     """
 
@@ -202,7 +202,7 @@ class Seen(Snapshot):
     history: History = History()  # noqa: RUF009 - frozen
     audiences: Mapping[Key, str] = field(default_factory=dict)
     refused_logos: frozenset[str] = frozenset()
-    lacks: frozenset[Feature] = frozenset()
+    lacks: Mapping[Feature, datetime] = field(default_factory=dict)
     created: bool = False
     refreshing: bool = False
     gone: bool = False

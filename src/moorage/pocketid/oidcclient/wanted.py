@@ -15,7 +15,7 @@ from moorage.core.meta import JsonObject
 from moorage.pocketid.rest_types import Client, nfc
 from moorage.pocketid.rest_version import Feature, Support
 
-from .identities import same_identities
+from .identities import held_with_keys, same_identities
 from .secret_steps import Mode, mode_of
 from .seen import Fault, Seen
 
@@ -31,8 +31,12 @@ _EMPTY: Final[Mapping[str, Any]] = {
 """What an absent member means."""
 
 
-def members(seen: Seen) -> JsonObject:
-    """The members of a write that are managed, by their JSON names; a client of a metadata document has fewer."""
+def members(seen: Seen, client: Client | None = None) -> JsonObject:
+    """The members of a write that are managed, by their JSON names; a client of a metadata document has fewer.
+
+    Args:
+        client: as the server has it; None when it is made.
+    """
     spec = seen.client.spec
     shared: JsonObject = {
         "description": nfc(spec.description or ""),
@@ -47,10 +51,10 @@ def members(seen: Seen) -> JsonObject:
         shared["isGroupRestricted"] = seen.groups.restricted
     if seen.is_document:
         return shared
-    return shared | _own(seen)
+    return shared | _own(seen, client)
 
 
-def _own(seen: Seen) -> JsonObject:
+def _own(seen: Seen, client: Client | None) -> JsonObject:
     """What a client has that no document defines."""
     spec = seen.client.spec
     own: JsonObject = {
@@ -65,19 +69,31 @@ def _own(seen: Seen) -> JsonObject:
     if supports(seen, Feature.BACKCHANNEL_LOGOUT):
         own["backchannelLogoutURL"] = spec.backchannel_logout_url or ""
     if not isinstance(seen.identities, Fault):
-        own["credentials"] = {"federatedIdentities": _identities(seen)}
+        own["credentials"] = {"federatedIdentities": _identities(seen, client)}
     return own
 
 
-def _identities(seen: Seen) -> list[JsonObject]:
-    """Those that can be sent; none while their keys cannot be read."""
+def _identities(seen: Seen, client: Client | None) -> list[JsonObject]:
+    """Those that can be sent, and what the server holds of the others; none while their keys cannot be read."""
     known = () if isinstance(seen.identities, Fault) else seen.identities
-    return [dict(item) for item in known if sendable(seen, item)]
+    sent = (item if sendable(seen, item) else _held(item, client) for item in known)
+    return [dict(item) for item in sent if item is not None]
 
 
 def sendable(seen: Seen, identity: JsonObject) -> bool:
-    """A server that drops the keys would trust the issuer's own address in their place: such an identity is not sent at all."""
+    """A server that drops the keys would trust the issuer's own address in their place: such an identity is not sent, unless it is there with keys."""
     return "publicKeys" not in identity or supports(seen, Feature.PUBLIC_KEYS)
+
+
+def _held(identity: JsonObject, client: Client | None) -> JsonObject | None:
+    return None if client is None else held_with_keys(identity, client.federated_identities)
+
+
+def unsent(seen: Seen) -> bool:
+    """Whether an identity is not at the server as it is declared, because it cannot be sent."""
+    known = () if isinstance(seen.identities, Fault) else seen.identities
+    held = ((item, _held(item, seen.found)) for item in known if not sendable(seen, item))
+    return any(there is None or not same_identities([item], [there]) for item, there in held)
 
 
 def supports(seen: Seen, feature: Feature) -> bool:
@@ -116,15 +132,15 @@ def own_id(seen: Seen) -> str | None:
 def differing(seen: Seen, client: Client) -> tuple[str, ...]:
     """Names of managed members that the server has otherwise."""
     there = {**_EMPTY, **{name: value for name, value in client.raw.items() if value is not None}}
-    found = [name for name, value in members(seen).items() if there.get(name) != value]
-    if "credentials" in found and same_identities(_identities(seen), client.federated_identities):
+    found = [name for name, value in members(seen, client).items() if there.get(name) != value]
+    if "credentials" in found and same_identities(_identities(seen, client), client.federated_identities):
         found.remove("credentials")
     return tuple(found)
 
 
 def update_body(seen: Seen, client: Client) -> JsonObject:
     """The server's own object with what is declared in it; identities go into the credentials that are there."""
-    managed = members(seen)
+    managed = members(seen, client)
     credentials = managed.pop("credentials", None)
     body = client.body(managed)
     if credentials is not None:
