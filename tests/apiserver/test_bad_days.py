@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from tests.apiserver.conftest import CONFIG_MAPS, Client, config_map
+from tests.apiserver.conftest import CONFIG_MAPS, Client, config_map, limit_pages
 
 from moorage.apiserver import Server, store
 from moorage.apiserver.hub import Hub
@@ -35,7 +35,7 @@ async def test_on_a_full_disk_history_goes_so_that_deleting_works(client: Client
     await server.relieve()
     reserve = server._dir / "store.reserve"
     assert reserve.stat().st_size == 4 * 1024 * 1024
-    await server.hub.store.limit_pages(1)
+    await limit_pages(server.hub.store, 1)
     assert (await client.ask("POST", CONFIG_MAPS, config_map("b", k="x" * 900_000))).status == 507
     assert server.hub.store.full
     await server.relieve()

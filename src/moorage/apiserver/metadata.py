@@ -67,14 +67,21 @@ def set_namespace(meta: JsonObject, namespace: str) -> None:
         meta.pop("namespace", None)
 
 
+def require_name(meta: JsonObject, key: Key) -> None:
+    """Raises 400 when a whole object does not say whose place it takes, or says another's."""
+    given = meta.get("name") or ""
+    if not given:
+        raise bad_request(f"the name of the object ({key.name} based on URL) was undeterminable: name must be provided")
+    if given != key.name:
+        raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({key.name})")
+
+
 def check_name(obj: JsonObject, key: Key) -> None:
     """Fill in name and namespace of an update's body; raises 400 when they disagree with the path."""
     meta = obj["metadata"]
     set_namespace(meta, key.namespace)
-    given = meta.get("name") or ""
-    if given and given != key.name:
-        raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({key.name})")
-    meta["name"] = key.name
+    meta["name"] = meta.get("name") or key.name
+    require_name(meta, key)
 
 
 def prepare_update(obj: JsonObject, old: JsonObject) -> None:

@@ -107,8 +107,7 @@ def checked(api: Api, request: Request, served: ServedType, made: Patched, key: 
         found = strategy.decode_object(api.registry, served, request, (obj, []))
     except StatusError as error:
         raise _undecodable(api, served, made, error) from error
-    if not found["metadata"].get("name"):
-        raise bad_request(f"the name of the object ({key.name} based on URL) was undeterminable: name must be provided")
+    metadata.require_name(found["metadata"], key)
     metadata.check_name(found, key)
     return found
 

@@ -8,6 +8,7 @@ from moorage.apiserver.api import Api
 from moorage.apiserver.codec import decode, negotiate, parse_json
 from moorage.apiserver.errors import StatusError, bad_request, conflict, invalid, not_found, unsupported_media_type
 from moorage.apiserver.hub import encode
+from moorage.apiserver.metadata import require_name
 from moorage.apiserver.options import check_write_options
 from moorage.apiserver.patch import PatchError, json_patch, merge_patch
 from moorage.apiserver.patching import JSON_PATCH, MERGE, STRATEGIC
@@ -16,7 +17,7 @@ from moorage.apiserver.request import Request, Response
 from moorage.apiserver.scalepaths import paths, walk
 from moorage.apiserver.served import ServedType
 from moorage.apiserver.write import Edit, write_object
-from moorage.core.meta import JsonObject, ResourceType
+from moorage.core.meta import JsonObject, Key, ResourceType
 from moorage.core.selectors import text_of
 from moorage.schema import invalid as invalid_value
 
@@ -107,7 +108,7 @@ async def _write(api: Api, request: Request, served: ServedType, change: Any) ->
         if current is None:
             raise not_found(served.resource, key.name)
         scale = change(scale_of(served, current))
-        _check(served, key.name, scale, current)
+        _check(served, key, scale, current)
         spec_path = [part for part in paths(served)["specReplicasPath"].split(".") if part]
         at = current
         for part in spec_path[:-1]:
@@ -127,20 +128,21 @@ def _not_a_scale(served: ServedType, scale: JsonObject) -> str:
     return f"{head}converting ({version}.{kind}) to (autoscaling.Scale): unknown conversion"
 
 
-def _check(served: ServedType, name: str, scale: JsonObject, current: JsonObject) -> None:
+def _check(served: ServedType, key: Key, scale: JsonObject, current: JsonObject) -> None:
     """Raises 400, 409 or 422 when a Scale does not fit its object."""
     if scale.get("kind") not in (None, "", "Scale"):
         raise bad_request(_not_a_scale(served, scale))
     meta = scale.get("metadata") or {}
-    if meta.get("name") not in (None, "", name):
-        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
+    require_name(meta, key)
     version = meta.get("resourceVersion")
     if version and version != current["metadata"]["resourceVersion"]:
-        raise conflict(served.resource, name)
+        raise conflict(served.resource, key.name)
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if isinstance(replicas, bool) or not isinstance(replicas, int):
         raise bad_request(
             'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal spec.replicas of type int32'
         )
     if replicas < 0 and not served.custom:
-        raise invalid(_SCALE, name, [invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")])
+        raise invalid(
+            _SCALE, key.name, [invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")]
+        )

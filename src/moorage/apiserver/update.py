@@ -33,6 +33,7 @@ async def update(api: Api, request: Request, served: ServedType) -> Response:
     check_write_options(request)
     obj = await api.aside.run(len(request.body), lambda: _read(api, request, served))
     key, sub = key_of_target(served, request.target), request.target.subresource
+    metadata.require_name(obj["metadata"], key)
     metadata.check_name(obj, key)
     if unconditional_refused(served) and not obj["metadata"].get("resourceVersion"):
         await _require_version(api, served, obj, str(key))
