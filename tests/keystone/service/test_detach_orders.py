@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from tests.keystone.service.machine import Machine, machine, served
 from tests.keystone.service.test_federated_passes import THREE, backends, data, deployment, detach, names
 from tests.keystone.service.test_federation import GROUND, backend
 
-from moorage.core.meta import JsonObject
+from moorage.core.meta import JsonObject, Key
+from moorage.keystone.backend.types import FINALIZER
 from moorage.keystone.backend.types import KIND as BACKEND
 from moorage.keystone.service.federation import CONFIG_VOLUME, project_all
 from moorage.keystone.service.seen import DEPLOYMENT, Attached, mounted
@@ -70,6 +72,32 @@ async def test_whoever_leaves_takes_its_own_with_it(client: Client, order: tuple
             assert ("keystone-saml" in await names(m, DEPLOYMENT)) == ("SAML" in kinds)
             assert await backends(m) == ("True", "AllBackendsProjected" if left else "IdentityBackendsNotRequired")
         assert not [name for name in await names(m) if "-federation-" in name or "-domains-" in name]
+
+
+@pytest.mark.case("S1")
+async def test_the_last_one_that_leaves_rolls_the_pods_once(client: Client) -> None:
+    """Nothing changes until its own controller has told that it is closed; then the sidecar goes, not its files first."""
+    async with machine(client, next(_NAMES), spec=THREE) as m:
+        m.later = -timedelta(hours=1)
+        conditions = ["FederationObjectsReady", "ConfigProjected"]
+        open_ = given.backend({"name": "acme", "type": "OIDC", "conditions": conditions})
+        open_["metadata"]["finalizers"] = [FINALIZER]
+        await m.put(BACKEND.resource, open_)
+        await m.drive()
+        before = await deployment(m)
+        await detach(m, "acme")
+        await m.drive()
+        assert (await deployment(m))["spec"] == before["spec"]
+        assert (await m.conditions())["IdentityBackendsReady"] == ("False", "WaitingForBackends")
+        key = Key(m.namespace, "acme")
+        status = (await client.get(BACKEND.resource, key))["status"]
+        closed = {"status": "False", "reason": "IdentityProviderDisabled"}
+        said = [item | closed if item["type"] == conditions[0] else item for item in status["conditions"]]
+        await client.patch(BACKEND.resource, key, {"status": {"conditions": said}}, subresource="status")
+        await m.drive()
+        live = await deployment(m)
+        assert live["metadata"]["generation"] == before["metadata"]["generation"] + 1
+        assert _containers(live) == ["keystone"]
 
 
 def _saying(item: Attached, type_: str, reason: str) -> Attached:

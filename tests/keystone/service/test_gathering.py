@@ -13,7 +13,7 @@ from tests.keystone.service.machine import Machine, machine, served
 
 from moorage.core.meta import JsonObject, Key
 from moorage.keystone.backend.types import KIND as BACKEND
-from moorage.keystone.service.gathering import GATHER, LOOK, YOUNG, pause
+from moorage.keystone.service.gathering import CLOSING, GATHER, LOOK, YOUNG, pause
 from moorage.keystone.service.seen import DEPLOYMENT
 
 
@@ -135,3 +135,29 @@ def test_a_keystone_that_is_being_made_waits_for_no_backend() -> None:
     """Without a Deployment there is nothing to roll."""
     case = {"keystone": {"metadata": {"name": "keystone"}, "spec": BASE}, "backends": [one("a", since=0), one("b")]}
     assert pause(given.snapshot(case)) == 0.0
+
+
+def leaver(*, type_: str = "OIDC", since: float = 0, closed: bool = False) -> JsonObject:
+    """A backend that is being deleted for so long, projected, and not closed yet."""
+    reached = ["ConfigProjected", *([] if closed else ["FederationObjectsReady"])]
+    made = given.backend({"name": "a", "type": type_, "deleting": True, "conditions": reached})
+    made["metadata"]["deletionTimestamp"] = at(since)
+    return made
+
+
+@pytest.mark.case("S1")
+@pytest.mark.parametrize(
+    ("backend", "wanted"),
+    [
+        (leaver(), LOOK),
+        (leaver(type_="SAML", since=CLOSING - 1), LOOK),
+        (leaver(closed=True), 0.0),
+        (leaver(since=CLOSING), 0.0),
+        (leaver(type_="LDAP", closed=True), 0.0),
+    ],
+)
+def test_the_pods_wait_a_moment_until_one_that_leaves_is_closed(backend: JsonObject, wanted: float) -> None:
+    """For a few seconds only: a Keystone that cannot be asked holds nobody in the pods."""
+    case: dict[str, Any] = {"backends": [backend], "world": "settled", "before": {"backends": [backend]}}
+    case["keystone"] = {"metadata": {"name": "keystone"}, "spec": BASE}
+    assert pause(given.snapshot(case)) == wanted

@@ -21,7 +21,7 @@ from moorage.runtime.projection import rolled_out
 
 from . import federated_pods, federation_secrets, repositories, support
 from .federation import CONFIG_VOLUME
-from .gathering import pause
+from .gathering import closing, pause
 from .jobs import job_step
 from .manifests import bootstrap, database_name, db_sync, trust_flush
 from .met import Met
@@ -155,8 +155,12 @@ def _listed(names: Sequence[str], between: str = ", ") -> str:
 
 
 def gathered(seen: Seen) -> Answer:
-    """Backends that are attached at once roll the pods once: who is ready first waits a moment for those that come with it."""
+    """Backends that are attached at once roll the pods once: who is ready first waits a moment for those that come with it. One that
+    leaves is closed before its files do.
+    """
     wait = pause(seen)
+    if names := closing(seen):
+        return Waiting("WaitingForBackends", f"{_listed(names)} is being closed before it leaves the pods", after=wait)
     return Waiting("WaitingForBackends", waiting_for(seen), after=wait) if wait else Met("BackendsGathered")
 
 
