@@ -1,17 +1,22 @@
-"""A real Keycloak over https on a loopback address, with realms that are imported at its start.
+"""A real Keycloak over https on a loopback address, with realms that it imported.
 
 Enters: a folder, realms, an authority that tests trust. Leaves: a served `Keycloak` for the time of a `with`. The distribution is fetched and built
-once by tools/keycloak.py; each run has data of its own.
+once by tools/keycloak.py; each run has data of its own, copied from a database into which the realms were imported once.
 """
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
+import hashlib
 import http.client
 import json
 import os
 import shutil
 import ssl
+import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +33,10 @@ VERSION = "26.7.3"
 HOME = CACHE / f"keycloak-{VERSION}"
 ADMIN, ADMIN_PASSWORD = "boss", "boss-password"
 HEAP = "-Xms64m -Xmx256m"
+QUICK = "-XX:TieredStopAtLevel=1 -XX:-UseG1GC -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+"""For a server that lives for a minute: what starts soonest, not what would serve best after an hour."""
+DATABASE = Path("data", "h2", "keycloakdb.mv.db")
+"""Of `--db=dev-file`, in its folder."""
 PATIENCE = 480.0
 """Seconds until it must answer; 20 on a quiet machine."""
 
@@ -207,20 +216,35 @@ def realm(name: str, people: Sequence[dict[str, Any]], clients: Sequence[dict[st
     }
 
 
-def _home(folder: Path, realms: Sequence[dict[str, Any]]) -> Path:
+def _home(folder: Path) -> Path:
     """A Keycloak folder of this run: programs are those of the cache, data is its own."""
     if not HOME.exists():
         raise NotBuilt(f"{HOME} is missing. Run `python3 tools/keycloak.py` once")
     home = folder / "keycloak"
-    imports = home / "data" / "import"
-    imports.mkdir(parents=True)
+    for name in ("import", "h2"):
+        (home / "data" / name).mkdir(parents=True)
     shutil.copytree(HOME / "bin", home / "bin")
     shutil.copytree(HOME / "conf", home / "conf")
     for name in ("lib", "providers", "themes"):
         (home / name).symlink_to(HOME / name)
-    for item in realms:
-        (imports / f"{item['realm']}.json").write_text(json.dumps(item))
     return home
+
+
+def _imported(realms: Sequence[dict[str, Any]]) -> Path:
+    """A database with these realms, made once: tables and key pairs take Keycloak 40 seconds of CPU, and come to the same each time."""
+    digest = hashlib.sha256(json.dumps([VERSION, ADMIN, ADMIN_PASSWORD, realms]).encode()).hexdigest()[:12]
+    kept = CACHE / f"keycloak-{digest}.mv.db"
+    with kept.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            with tempfile.TemporaryDirectory(dir=CACHE, prefix=".keycloak-") as name:
+                home = _home(Path(name))
+                for item in realms:
+                    (home / "data" / "import" / f"{item['realm']}.json").write_text(json.dumps(item))
+                with _serving(home, Authority(), "127.0.0.11", 0, realms):
+                    pass
+                (home / DATABASE).rename(kept)
+    return kept
 
 
 def _serves(host: str, port: int, path: str, context: ssl.SSLContext) -> bool:
@@ -235,18 +259,12 @@ def _serves(host: str, port: int, path: str, context: ssl.SSLContext) -> bool:
 
 
 @contextmanager
-def keycloak(
-    folder: Path,
-    realms: Sequence[dict[str, Any]],
-    authority: Authority | None = None,
-    *,
-    host: str = "127.0.0.11",
-    port: int = 0,
+def _serving(
+    home: Path, authority: Authority, host: str, port: int, realms: Sequence[dict[str, Any]]
 ) -> Iterator[Keycloak]:
-    """Serve the realms over https on `host`; port 0 is a free one."""
-    trusted = authority or Authority()
-    home, port = _home(folder, realms), port or free_port(host)
-    certificate, key = trusted.issue(folder, "keycloak", (host,))
+    """Serve what is in `home`, realms that lie there to be imported included; returns as soon as the last of them is served."""
+    port = port or free_port(host)
+    certificate, key = authority.issue(home.parent, "keycloak", (host,))
     url = f"https://{host}:{port}"
     argv = [
         *(str(home / "bin" / "kc.sh"), "start", "--optimized", "--import-realm", "--cache=local", f"--hostname={url}"),
@@ -257,12 +275,49 @@ def keycloak(
         "KC_BOOTSTRAP_ADMIN_USERNAME": ADMIN,
         "KC_BOOTSTRAP_ADMIN_PASSWORD": ADMIN_PASSWORD,
         "JAVA_OPTS_KC_HEAP": HEAP,
-        "JAVA_OPTS_APPEND": "-XX:TieredStopAtLevel=1",
+        "JAVA_OPTS_APPEND": QUICK,
     }
     probe = f"/realms/{realms[-1]['realm']}/.well-known/openid-configuration"
-    made = Keycloak(url, trusted, Command("keycloak", argv, folder, env), probe)
+    made = Keycloak(url, authority, Command("keycloak", argv, home.parent, env), probe)
     try:
         made.start()
         yield made
     finally:
         made.stop()
+
+
+async def _redirect(served: Keycloak, realms: Sequence[dict[str, Any]]) -> None:
+    """Tell it where its clients' people come back to: the addresses are another run's each time, the database is not."""
+    for path, uris in _redirects(realms):
+        (client,) = await served.manage("GET", path)
+        changed = {**client, "redirectUris": uris}
+        await served.manage("PUT", f"{path.partition('?')[0]}/{client['id']}", changed)
+
+
+def _redirects(realms: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[str]]]:
+    for item in realms:
+        for client in item["clients"]:
+            if client["redirectUris"]:
+                yield f"/{item['realm']}/clients?clientId={client['clientId']}", client["redirectUris"]
+
+
+def _without_redirects(realms: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**item, "clients": [{**client, "redirectUris": []} for client in item["clients"]]} for item in realms]
+
+
+@contextmanager
+def keycloak(
+    folder: Path,
+    realms: Sequence[dict[str, Any]],
+    authority: Authority | None = None,
+    *,
+    host: str = "127.0.0.11",
+    port: int = 0,
+) -> Iterator[Keycloak]:
+    """Serve the realms over https on `host`; port 0 is a free one."""
+    home = _home(folder)
+    shutil.copyfile(_imported(_without_redirects(realms)), home / DATABASE)
+    with _serving(home, authority or Authority(), host, port, realms) as served:
+        with ThreadPoolExecutor(1) as aside:  # a test's own loop may be running here
+            aside.submit(asyncio.run, _redirect(served, realms)).result()
+        yield served
