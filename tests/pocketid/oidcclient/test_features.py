@@ -347,6 +347,10 @@ async def test_a_document_client_waits_for_the_application_and_is_then_adopted(h
     here.fake.journal.clear()
     await here.settle()
     assert here.writes() == []
+    here.server().settings |= {"name": "App 2", "callbackURLs": ["https://app.example.org/new"], "pkceEnabled": True}
+    await here.settle()
+    assert here.writes() == [], "what the document says now is no drift"
+    assert (await here.status())["callbackUrls"] == ["https://app.example.org/new"]
 
 
 @pytest.mark.case("PIDF6")
@@ -374,6 +378,8 @@ async def test_what_every_document_client_is_granted_is_reported(here: Scene) ->
     await here.make(clientID=DOCUMENT, callbackUrls=None)
     await here.settle()
     assert (await here.status()).get("cimdGrantedAPIs") == [AUDIENCE]
+    assert "managedAPIs" not in await here.status()
+    assert not [line for line in here.writes() if "apis" in line], "it is reported only"
     await here.client.delete(KIND.resource, Key(NAMESPACE, "wiki"))
     await here.settle()
     assert here.fake.store.clients == {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.crashpoints import passes
 
@@ -14,7 +16,6 @@ from moorage.pocketid.oidcclient.types import KIND
 from .scene import CALLBACK, KEY, NAMESPACE, SECRET, Scene
 
 
-@pytest.mark.case("PIDS19")
 async def test_a_client_is_made_and_its_stored_secret_authenticates(here: Scene) -> None:
     """Created, minted, stored, read back, Ready: three requests beside the shared list."""
     await here.make()
@@ -37,6 +38,23 @@ async def test_a_client_is_made_and_its_stored_secret_authenticates(here: Scene)
     assert status["instance"] == {"namespace": NAMESPACE, "name": "pocketid", "url": here.url}
     assert [item["current"] for item in status["secrets"]] == [True]
     assert "initialSecretPending" not in status
+
+
+@pytest.mark.case("PIDS19")
+async def test_when_the_old_secret_is_retired_the_new_one_is_stored(here: Scene) -> None:
+    """The server is just asked to delete the old one: both work, and the stored one is the new one."""
+    await here.make()
+    await here.settle()
+    old, id = await here.proven(), here.server().id
+    gate = here.fake.faults.add("hold", method="DELETE", path="*/secrets/*")
+    await here.annotate(regenerate_client_secret="true")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(here.settle())
+        await asyncio.wait_for(gate.reached.wait(), 30)
+        assert await here.proven() != old
+        assert await here.login(id, old) == 200
+        gate.release()
+    assert await here.login(id, old) == 401
 
 
 @pytest.mark.case("PIDC10")
