@@ -14,10 +14,10 @@ from moorage.core.meta import JsonObject
 from moorage.core.secret import SecretText
 
 from .rest_errors import Nonsense, NotFound
-from .rest_pages import Listing, every, pattern
+from .rest_pages import Listing, every
 from .rest_reading import client_of, made_client_of, made_secret_of, scim_provider_of
 from .rest_requests import Call, Caller, quoted, repeated
-from .rest_types import Client, MadeClient, MadeSecret, ScimProvider, nfc
+from .rest_types import Client, MadeClient, MadeSecret, ScimProvider
 
 _CLIENTS: Final = "/api/oidc/clients"
 _PROVIDERS: Final = "/api/scim/service-provider"
@@ -29,14 +29,9 @@ Side = Literal["light", "dark"]
 class Clients(Caller):
     """OIDC clients of one Pocket-ID."""
 
-    async def list_oidc_clients(self, search: str = "") -> tuple[Client, ...]:
-        """Every client, secrets and identities included, groups only counted. `search` is the server's own, which is not exact."""
-        return await every(self, Listing("list_oidc_clients", _CLIENTS, "name", search), client_of)
-
-    async def find_oidc_clients_named(self, name: str) -> tuple[Client, ...]:
-        """The clients of exactly that name (compared in NFC); names are not unique."""
-        wanted = nfc(name)
-        return tuple(item for item in await self.list_oidc_clients(pattern(wanted)) if nfc(item.name) == wanted)
+    async def list_oidc_clients(self) -> tuple[Client, ...]:
+        """Every client, secrets and identities included, groups only counted."""
+        return await every(self, Listing("list_oidc_clients", _CLIENTS, "name"), client_of)
 
     async def get_oidc_client(self, id: str) -> Client:
         """One client with its groups.

@@ -26,6 +26,10 @@ from typing import Any, Final
 from moorage.core.errors import WireError
 
 SENTENCE_LIMIT: Final = 256
+SHORTEST_WAIT: Final = 5.0
+"""Fewest seconds that a server which limits the rate is left alone."""
+LONGEST_WAIT: Final = 300.0
+"""Most seconds, whatever it asks for."""
 ECHO_LENGTH: Final = 8
 """A value of a request that is at least this long is blotted out of the server's sentence; shorter ones would eat its own words."""
 _GAPS: Final = re.compile("[\\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
@@ -92,10 +96,15 @@ class AlreadyExists(PocketIDError):
 
 
 class RateLimited(PocketIDError):
-    """Too many requests. `retry_after` is in seconds."""
+    """Too many requests. `retry_after` is in seconds, as the server said it."""
 
     code = "pocketid_rate_limited"
     retry_after = 0.0
+
+    @property
+    def wait(self) -> float:
+        """Seconds that it is worth to wait."""
+        return min(max(self.retry_after, SHORTEST_WAIT), LONGEST_WAIT)
 
 
 class Refused(PocketIDError):

@@ -139,9 +139,7 @@ def made_secret_of(answer: Any) -> MadeSecret:
 def scim_provider_of(answer: Any) -> ScimProvider:
     """A SCIM provider. Its `oidcClient` is an empty shell in every answer and is not read."""
     item = object_of("SCIM service provider", answer, "id", "endpoint")
-    return ScimProvider(
-        item["id"], item["endpoint"], SecretText(_text(item, "token")), time_of(item.get("lastSyncedAt"))
-    )
+    return ScimProvider(item["id"], item["endpoint"], SecretText(_text(item, "token")))
 
 
 # --- groups and users
@@ -248,12 +246,7 @@ def access_of(answer: Any) -> Access:
 def grant_of(answer: Any) -> Grant:
     """One row of a client's grants."""
     item = object_of("grant", answer)
-    return Grant(
-        api_of(item.get("api")),
-        access_of(item),
-        bool(item.get("cimdGrantedAccess")),
-        _texts(item, "cimdGrantedPermissionIds"),
-    )
+    return Grant(api_of(item.get("api")), access_of(item), bool(item.get("cimdGrantedAccess")))
 
 
 def unique(items: Iterable[T]) -> bool:

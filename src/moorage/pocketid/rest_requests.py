@@ -41,7 +41,6 @@ TIMEOUT: Final = 30.0
 """Seconds of a request. A write with a logo waits for the server's own download, which may take 15 s."""
 FIRST_USE: Final = 0.2
 """Seconds before a refused key is tried once more: the first use of a static key makes its owner, and parallel ones are then refused."""
-_REDACTED: Final = "***"
 
 Params: TypeAlias = list[tuple[str, str]]
 Result: TypeAlias = Literal["success", "not_found", "error"]

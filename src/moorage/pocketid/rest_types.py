@@ -220,7 +220,6 @@ class Grant:
     api: Api
     access: Access
     cimd_granted: bool
-    cimd_permissions: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +229,6 @@ class ScimProvider:
     id: str
     endpoint: str
     token: SecretText
-    last_synced_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,6 @@ class Feature(Enum):
 
     PUBLIC_KEYS = ("publicKeys", (2, 15, 0))
     BACKCHANNEL_LOGOUT = ("backchannelLogoutURL", (2, 17, 0))
-    CREATED_SECRET = ("createdSecret", (2, 17, 0))
 
     @property
     def member(self) -> str:

@@ -1,4 +1,4 @@
-"""What the rooms of groups, APIs and users do alike: find the instance and the counterpart, perform a plan, wake on changes of others.
+"""What the rooms of groups, APIs and users do alike: find the instance and the counterpart, perform a plan.
 
 Enters: the world, an object, a plan. Leaves: parts of a snapshot. It decides nothing: an error becomes a Trouble, an answer a fact.
 Source: spec/pocketid.md 3.3, 3.14; decisions, Pocket-ID 3; contracts of issue 5, one paged list an instance.
@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 from moorage.core.meta import JsonObject, Key, is_terminating, key_of
 from moorage.core.outcome import Outcome
-from moorage.runtime.room import Caches, Event, Index, Report, Watch
+from moorage.runtime.room import Event, Report
 from moorage.runtime.world import World
 from moorage.schema.kind import Kind
 
@@ -21,14 +21,12 @@ from .holding import age, has_it
 from .instance.types import KIND as INSTANCE
 from .listings import Identified, Listing
 from .oidcclient.types import KIND as CLIENT
-from .reach import Facts, NotReachable, facts_of, reach
+from .reach import NotReachable, facts_of, reach
 from .references import BoundInstance
 from .rest import Forbidden, NotFound, PocketIDError, RateLimited, ServerFailed, Unauthorized, Unreachable
 from .selection import NotSelected, bound_instance, counts_at, select, trusts
 from .sibling import REFUSED_POLL, Bond, Mark, Record, Sibling, Trouble
 
-LEAST_WAIT: Final = 5.0
-LONGEST_WAIT: Final = 300.0
 _DIRECTORY: Final = ("ldap_user_update", "ldap_user_group_update")
 T = TypeVar("T", bound=Identified)
 Seen = TypeVar("Seen", bound=Sibling[Any, Any])
@@ -38,8 +36,7 @@ def trouble_of(error: PocketIDError) -> Trouble:
     """How long an error keeps us from trying again: seconds when it may pass by itself, minutes when a person must act."""
     match error:
         case RateLimited():
-            after = min(max(LEAST_WAIT, error.retry_after), LONGEST_WAIT)
-            return Trouble("Pocket-ID asks us to slow down (429)", after=after, stops=True)
+            return Trouble("Pocket-ID asks us to slow down (429)", after=error.wait, stops=True)
         case Unreachable() | ServerFailed():
             return Trouble(str(error), stops=True)
         case Unauthorized():
@@ -270,52 +267,3 @@ def counted(kind: Kind[Any], report: Callable[[Any, Outcome], Report]) -> Callab
         return made
 
     return reported
-
-
-# --- waking
-
-
-def instance_watch(kind: Kind[Any]) -> Watch:
-    """Every object of the kind when an instance comes, goes, becomes ready, moves, or admits others."""
-
-    def everything(_instance: JsonObject, caches: Caches) -> Iterable[Key]:
-        return [key_of(item) for item in caches.list(kind.resource)]
-
-    return Watch(INSTANCE.resource, everything, _matters)
-
-
-def _matters(old: JsonObject | None, new: JsonObject | None) -> bool:
-    """A rotation that the instance remembers does not."""
-    return _shape(old) != _shape(new)
-
-
-def _shape(instance: JsonObject | None) -> tuple[Facts, Any, Any, Any] | None:
-    if instance is None:
-        return None
-    facts = replace(facts_of(instance), last_rotated=None, least_spacing=None)
-    spec = instance["spec"]
-    return facts, instance["metadata"].get("labels"), spec.get("allowedNamespaces"), spec.get("adminNamespaces")
-
-
-def names_index(resource: Any, name: str, refs: Callable[[JsonObject], Iterable[JsonObject]]) -> Index:
-    """An index of objects by the keys that their references name; `refs` yields {name, namespace}."""
-
-    def values(obj: JsonObject) -> Iterable[str]:
-        namespace = obj["metadata"].get("namespace", "")
-        return [f"{ref.get('namespace') or namespace}/{ref['name']}" for ref in refs(obj) if ref.get("name")]
-
-    return Index(resource, name, values)
-
-
-def named_keys(index: Index) -> Callable[[JsonObject, Caches], Iterable[Key]]:
-    """The keys that an object names, by the same reading as an index of its kind."""
-
-    def keys(obj: JsonObject, _caches: Caches) -> Iterable[Key]:
-        return [Key(*value.split("/", 1)) for value in index.values(obj)]
-
-    return keys
-
-
-def own_key(obj: JsonObject) -> str:
-    """How an object stands in `names_index`."""
-    return str(key_of(obj))

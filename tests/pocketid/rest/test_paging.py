@@ -21,18 +21,19 @@ async def test_more_than_a_hundred_clients_are_read_whole(fake: Fake, pocketid: 
     listed = await pocketid.list_oidc_clients()
     assert {item.id for item in listed} == {f"c{number}" for number in range(250)}
     assert pocketid.calls["list_oidc_clients"] == 3
-    assert len(await pocketid.find_oidc_clients_named("n3")) == 36
 
 
 @pytest.mark.case("PIDX6", "PIDX7")
 async def test_names_are_found_exactly_whatever_the_servers_search_takes_for_them(pocketid: PocketID) -> None:
     for name in ("Café", "café", "100% real", "100x real", "a_b", "axb", "a\\b", "a\\\\b", "plain"):
-        await pocketid.create_oidc_client({"name": name})
+        await pocketid.create_user_group(name, "Shown")
     for wanted, found in (
         ("Cafe\u0301", "Café"), ("100% real", "100% real"), ("a_b", "a_b"), ("a\\b", "a\\b"), ("plain", "plain"),
     ):  # fmt: skip
-        assert [item.name for item in await pocketid.find_oidc_clients_named(wanted)] == [found]
-    assert await pocketid.find_oidc_clients_named("Plain") == ()
+        group = await pocketid.find_user_group_named(wanted)
+        assert group is not None
+        assert group.name == found
+    assert await pocketid.find_user_group_named("Plain") is None
 
 
 async def test_an_empty_list_is_one_request(pocketid: PocketID) -> None:

@@ -11,7 +11,8 @@ from typing import Final
 from moorage.core.meta import JsonObject
 from moorage.kube.resources import SECRETS
 from moorage.pocketid.oidcclient.types import KIND as CLIENT
-from moorage.pocketid.sibling_work import counted, instance_watch, named_keys, names_index
+from moorage.pocketid.sibling_work import counted
+from moorage.pocketid.waking import instance_watch, named_keys, names_index
 from moorage.runtime.room import Room, Watch, nobody
 
 from .apply import apply

@@ -20,7 +20,6 @@ from .seen import Seen, Trouble, Unknown
 REFUSED_POLL: Final = 60.0
 """Seconds until another look after an answer that only a person can change; a changed Secret wakes us at once."""
 UNREACHABLE_POLL: Final = 5.0
-LONGEST_WAIT: Final = 300.0
 Answer: TypeAlias = Plan | Outcome | Released | None
 
 
@@ -52,7 +51,7 @@ def server_answers(seen: Seen) -> Answer:
         case Unknown(Trouble.UNREACHABLE, message, 0.0):
             return Waiting("Unreachable", message, after=UNREACHABLE_POLL)
         case Unknown(Trouble.UNREACHABLE, message, after):
-            return Waiting("Unreachable", message, after=min(after, LONGEST_WAIT))
+            return Waiting("Unreachable", message, after=after)
         case Unknown(_, message, _):
             return Waiting("APIClientError", message, after=REFUSED_POLL)
     return None

@@ -57,7 +57,7 @@ async def _look(client: PocketID) -> Look:
     try:
         return await client.get_current_version()
     except RateLimited as error:
-        return Unknown(Trouble.UNREACHABLE, str(error), error.retry_after)
+        return Unknown(Trouble.UNREACHABLE, str(error), error.wait)
     except (Unreachable, ServerFailed) as error:
         return Unknown(Trouble.UNREACHABLE, str(error))
     except PocketIDError as error:

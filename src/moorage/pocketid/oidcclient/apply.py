@@ -14,7 +14,6 @@ from moorage.pocketid.rest import Forbidden, Nonsense, PocketIDError, RateLimite
 from moorage.runtime.world import World
 
 from . import apply_client, apply_features, apply_secret, metrics
-from .observe_server import LONGEST_WAIT, SHORTEST_WAIT
 from .plans import (
     ChangeSecrets,
     CreateClient,
@@ -74,7 +73,7 @@ def failed(seen: Seen, plan: Plan, message: str, after: float | None) -> Seen:
 def _wait(error: PocketIDError, seen: Seen) -> float | None:
     """Seconds; None leaves it to the queue's back-off, which begins with less than a second."""
     if isinstance(error, RateLimited):
-        return min(max(error.retry_after, SHORTEST_WAIT), LONGEST_WAIT)
+        return error.wait
     return seen.settings.resync if isinstance(error, PERMANENT) else None
 
 

@@ -92,7 +92,7 @@ def _logo(seen: Seen, side: str, url: str | None) -> Seen:
 def _first_grant(seen: Seen, api_id: str) -> Grant:
     """A row that the server did not list: nothing is held, by whatever way."""
     need = next(item for item in seen.apis.needs if item.api_id == api_id)
-    return Grant(Api(api_id, need.name, need.audience), Access(), False, frozenset())
+    return Grant(Api(api_id, need.name, need.audience), Access(), False)
 
 
 async def _grant(world: World, seen: Seen, remote: PocketID, plan: SetGrant | RemoveGrant) -> Seen:

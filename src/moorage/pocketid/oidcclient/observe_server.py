@@ -18,6 +18,7 @@ from moorage.kube.resources import SECRETS
 from moorage.pocketid.reach import Lists, data_text, keeper_of, lists_of
 from moorage.pocketid.references import READY
 from moorage.pocketid.rest import CIMD, Access, Client, NotFound, PocketID, PocketIDError, RateLimited, nfc
+from moorage.pocketid.rest_errors import SHORTEST_WAIT
 from moorage.runtime.world import World
 
 from .rotation import moment
@@ -26,8 +27,6 @@ from .wanted import own_id
 
 YOUNG: Final = 10.0
 """Seconds that a list may be old when a client is looked up by its name: what it lacks is created."""
-SHORTEST_WAIT: Final = 5.0
-LONGEST_WAIT: Final = 300.0
 
 
 async def look(seen: Seen, remote: PocketID, lists: Lists) -> Lookup:
@@ -46,7 +45,7 @@ async def look(seen: Seen, remote: PocketID, lists: Lists) -> Lookup:
 def unknown(error: PocketIDError) -> Unknown:
     """A look that failed, and when to try again."""
     if isinstance(error, RateLimited):
-        return Unknown(str(error), min(max(error.retry_after, SHORTEST_WAIT), LONGEST_WAIT))
+        return Unknown(str(error), error.wait)
     return Unknown(str(error))
 
 

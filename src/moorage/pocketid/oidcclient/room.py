@@ -13,8 +13,8 @@ from moorage.core.meta import JsonObject, Key, key_of
 from moorage.core.outcome import Outcome
 from moorage.kube.resources import SECRETS
 from moorage.pocketid.api.types import KIND as API
-from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.usergroup.types import KIND as USER_GROUP
+from moorage.pocketid.waking import instance_watch, named_keys, names_index, own_key
 from moorage.runtime.room import Caches, Index, Report, Room, Watch, by_index, owned
 
 from . import metrics
@@ -32,61 +32,29 @@ BY_GROUP: Final = "pocketid-client-by-group"
 BY_API: Final = "pocketid-client-by-api"
 
 
-def _own_name(obj: JsonObject) -> str:
-    return str(key_of(obj))
+def _clients_of(group: JsonObject) -> Iterable[JsonObject]:
+    return group["spec"].get("allowedOIDCClients") or ()
 
 
-def _references(obj: JsonObject, items: Iterable[JsonObject]) -> Iterable[str]:
-    """`namespace/name` of what is referred to, our own namespace unless another is named."""
-    here = obj["metadata"].get("namespace", "")
-    return [f"{item.get('namespace') or here}/{item['name']}" for item in items if item.get("name")]
+def _groups_of(client: JsonObject) -> Iterable[JsonObject]:
+    return client["spec"].get("allowedUserGroups") or ()
 
 
-def _listed(group: JsonObject) -> Iterable[str]:
-    return _references(group, group["spec"].get("allowedOIDCClients") or ())
+def _apis_of(client: JsonObject) -> Iterable[JsonObject]:
+    return [item["apiRef"] for item in client["spec"].get("apiAccess") or ()]
 
 
-def _groups(client: JsonObject) -> Iterable[str]:
-    return _references(client, client["spec"].get("allowedUserGroups") or ())
-
-
-def _apis(client: JsonObject) -> Iterable[str]:
-    return _references(client, [item["apiRef"] for item in client["spec"].get("apiAccess") or ()])
-
-
-_OWNER = owned(KIND)
-_NAMING = by_index(KIND.resource, BY_GROUP, _own_name)
+_LISTING: Final = names_index(USER_GROUP.resource, BY_LISTED, _clients_of)
+_NAMING: Final = names_index(KIND.resource, BY_GROUP, _groups_of)
+_USING: Final = names_index(KIND.resource, BY_API, _apis_of)
+_OWNER: Final = owned(KIND)
+_NAMED_BY: Final = by_index(KIND.resource, _NAMING.name, own_key)
+_LISTED_BY: Final = named_keys(_LISTING)
 
 
 def _by_group(group: JsonObject, caches: Caches) -> Iterable[Key]:
     """Clients that name the group, and those that the group lists."""
-    yield from _NAMING(group, caches)
-    for name in _listed(group):
-        namespace, _, plain = name.partition("/")
-        yield Key(namespace, plain)
-
-
-def _everybody(_instance: JsonObject, caches: Caches) -> Iterable[Key]:
-    """An instance that appears, goes or changes may be the one that a selector meant."""
-    return [key_of(item) for item in caches.list(KIND.resource)]
-
-
-def _instance_changed(old: JsonObject | None, new: JsonObject | None) -> bool:
-    """Not the mark of the last rotation, which clients write themselves, and no repetition of what was said."""
-    return old is None or new is None or _facts(old) != _facts(new)
-
-
-def _facts(instance: JsonObject) -> object:
-    meta, status = instance["metadata"], instance.get("status") or {}
-    said = [(item["type"], item["status"]) for item in status.get("conditions") or ()]
-    return (
-        meta.get("generation"),
-        meta.get("labels"),
-        meta.get("deletionTimestamp"),
-        status.get("version"),
-        status.get("url"),
-        said,
-    )
+    return [*_NAMED_BY(group, caches), *_LISTED_BY(group, caches)]
 
 
 def _reference_changed(old: JsonObject | None, new: JsonObject | None) -> bool:
@@ -140,17 +108,17 @@ ROOM: Final[Room[Seen, Plan]] = Room(
     apply=apply,
     report=_reported,
     watches=(
-        Watch(INSTANCE.resource, _everybody, _instance_changed),
+        instance_watch(KIND),
         Watch(USER_GROUP.resource, _by_group, _reference_changed),
-        Watch(API.resource, by_index(KIND.resource, BY_API, _own_name), _reference_changed),
+        Watch(API.resource, by_index(KIND.resource, _USING.name, own_key), _reference_changed),
         Watch(SECRETS, _by_secret),
         Watch(KIND.resource, _rivals, _claim_changed),
     ),
     indices=(
         Index(KIND.resource, BY_CLAIM, claims),
-        Index(KIND.resource, BY_GROUP, _groups, declared=True),
-        Index(KIND.resource, BY_API, _apis, declared=True),
-        Index(USER_GROUP.resource, BY_LISTED, _listed, declared=True),
+        _NAMING,
+        _USING,
+        _LISTING,
     ),
     rounds=80,
 )
