@@ -53,13 +53,13 @@ def may_not(asked: str, space: str, instance: Key, further: str = "") -> str:
 
 def first_name(seen: Sibling[Any, Any], declared: str) -> str:
     """What people read of a counterpart that is created now: its birthmark, where ours must be told from those of others."""
-    return declared if seen.bond.trusts else _birthmark(seen)
+    return declared if seen.bond.trusts else birthmark(seen)
 
 
 def taken_over(seen: Sibling[Any, Any], birth: Birth) -> str:
     """Why a counterpart is not for this namespace: it exists, and this resource did not make it; "" when it may be had."""
     there = seen.found
-    if there is None or there.id == seen.known or birth.called(there) == _birthmark(seen):
+    if there is None or there.id == seen.known or birth.called(there) == birthmark(seen):
         return ""
     back = (
         f"have its id written into status.{birth.field} if this resource made it (kubectl edit --subresource=status), "
@@ -70,7 +70,7 @@ def taken_over(seen: Sibling[Any, Any], birth: Birth) -> str:
 def id_is_written_down(seen: Sibling[Any, Any], birth: Birth) -> Answer:
     """Before the birthmark goes: from then on the id says that it is ours."""
     there = seen.found
-    if there is None or birth.called(there) != _birthmark(seen):
+    if there is None or birth.called(there) != birthmark(seen):
         return None
     recorded = seen.resource.status.to_wire().get(birth.field)
     return (
@@ -78,6 +78,6 @@ def id_is_written_down(seen: Sibling[Any, Any], birth: Birth) -> Answer:
     )
 
 
-def _birthmark(seen: Sibling[Any, Any]) -> str:
+def birthmark(seen: Sibling[Any, Any]) -> str:
     """It follows from the uid of the resource: nobody else calls anything so."""
     return str(uuid.uuid5(_MARKS, seen.resource.metadata.uid))

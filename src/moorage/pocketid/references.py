@@ -39,9 +39,17 @@ def object_name(doc: str, **more: Any) -> Any:
     return field(*more.pop("default", ()), doc=doc, min_length=1, max_length=253, pattern=SUBDOMAIN, **more)
 
 
+NAMESPACE: Final[Any] = field(doc="Name of a namespace.", min_length=1, max_length=63, pattern=LABEL)
+
+
 def namespace_name(doc: str) -> Any:
     """An optional field with the name of a namespace."""
     return field(None, doc=doc, min_length=1, max_length=63, pattern=LABEL)
+
+
+def namespaces(doc: str) -> Any:
+    """An optional set of names of namespaces."""
+    return field(None, doc=doc, max_items=512, list_type="set")
 
 
 def reads(*fields: str) -> str:

@@ -96,10 +96,10 @@ def is_bound(bound: BoundInstance, instance: JsonObject) -> bool:
     return key_of(instance) == Key(bound.namespace, bound.name)
 
 
-def admits(instance: JsonObject, namespace: str) -> bool:
-    """Whether objects of a namespace may belong to an instance: always of its own, of all others unless `allowedNamespaces` is set."""
-    allowed = instance["spec"].get("allowedNamespaces")
-    return allowed is None or namespace == instance["metadata"]["namespace"] or namespace in allowed
+def admits(obj: JsonObject, namespace: str) -> bool:
+    """Whether objects of a namespace may use an instance, or an API: always of its own, of all others unless `allowedNamespaces` is set."""
+    allowed = obj["spec"].get("allowedNamespaces")
+    return allowed is None or namespace == obj["metadata"]["namespace"] or namespace in allowed
 
 
 def trusts(instance: JsonObject, namespace: str) -> bool:

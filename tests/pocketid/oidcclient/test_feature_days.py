@@ -258,6 +258,34 @@ async def test_one_api_name_in_two_namespaces_is_refused_and_the_secret_stays_as
     assert await here.credentials() == before
 
 
+@pytest.mark.case("PIDA5")
+async def test_an_api_says_which_namespaces_may_have_its_permissions(here: Scene) -> None:
+    """Who is not named gets nothing, and loses what it had, whatever else is wrong with its declaration."""
+    await elsewhere(here, "orders", AUDIENCE)
+    named = Key("default", "orders")
+    wanted = {"apiRef": {"name": "orders", "namespace": "default"}, "clientPermissions": ["read"]}
+    await here.client.patch(API.resource, named, {"spec": {"allowedNamespaces": []}})
+    await here.make(apiAccess=[wanted])
+    await here.settle()
+    ready, message = await here.ready()
+    assert ready == "False/APIAccessReconcileError"
+    assert "PocketIDAPI default/orders admits no clients of namespace apps: spec.allowedNamespaces there" in message
+    assert here.fake.store.grants == {}
+    await here.client.patch(API.resource, named, {"spec": {"allowedNamespaces": ["apps"]}})
+    await here.settle()
+    assert (await here.ready())[0] == "True/Reconciled"
+    found = await here.credentials()
+    form = {"resource": found["resource"], "scope": "read"}
+    assert await here.token(found["client_id"], found["client_secret"], **form) == 200
+    await here.edit(apiAccess=[wanted, access("missing", clientPermissions=["read"])])
+    await here.settle()
+    assert await here.token(found["client_id"], found["client_secret"], **form) == 200
+    await here.client.patch(API.resource, named, {"spec": {"allowedNamespaces": ["others"]}})
+    await here.settle()
+    assert here.fake.store.grants == {}
+    assert await here.token(found["client_id"], found["client_secret"], **form) == 403
+
+
 async def elsewhere(here: Scene, name: str, audience: str) -> None:
     """A PocketIDAPI of another namespace, Ready."""
     made = Api(name, audience, here.fake.clock.now(), [Permission("read", "read", "")])

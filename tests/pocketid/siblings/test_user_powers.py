@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.crashpoints import Fence, every_crash_point, passes
 from tests.fakes.pocketid.model import STATIC_OWNER, User, digest
 
 from moorage.core.meta import Key
@@ -88,6 +91,36 @@ async def test_a_user_of_its_own_is_made_from_elsewhere_and_a_lost_answer_is_kno
     await here.settle(NAME)
     assert ready(await here.stored(KIND, NAME)) == "False/NotPermitted"
     assert not [user for user in here.fake.store.users.values() if user.id != STATIC_OWNER and user.settings["isAdmin"]]
+
+
+@pytest.mark.parametrize("names", [{}, {"displayName": {"value": "Ada L."}}], ids=["undeclared", "declared"])
+async def test_a_user_with_a_declared_id_is_known_again_whatever_was_lost(
+    here: Scene, tmp_path: Path, names: dict[str, Any]
+) -> None:
+    """An answer, or a process after any write; in the end the name is the one that people see."""
+    counter = itertools.count()
+    id = "00000002-0000-4000-8000-000000000000"
+    here.fake.faults.add("drop_after", method="POST", path="/api/users")
+    await here.make(KIND, NAME, userID=id, **names)
+    await here.settle(NAME)
+    await here.settle(NAME)
+    assert ready(await here.stored(KIND, NAME)) == "True/Reconciled"
+
+    @contextlib.asynccontextmanager
+    async def fresh() -> AsyncIterator[Scene]:
+        async with elsewhere(tmp_path / str(next(counter)), ROOM) as made:
+            await made.make(KIND, NAME, userID=id, **names)
+            yield made
+
+    async def drive(here: Scene, fence: Fence) -> None:
+        async with here.world(fence) as world:
+            await passes(ROOM, world, Key(NAMESPACE, NAME))
+
+    async def state(here: Scene) -> Any:
+        return here.fake.store.users[id].settings["displayName"], ready(await here.stored(KIND, NAME))
+
+    assert await every_crash_point(fresh, drive, state) >= 7
+    assert here.fake.store.users[id].settings["displayName"] == ("Ada L." if names else "ada")
 
 
 async def test_keys_of_a_person_who_became_an_administrator_end(here: Scene) -> None:

@@ -13,6 +13,7 @@ from moorage.core.outcome import Outcome
 from moorage.pocketid import metrics
 from moorage.pocketid.reach import lists_of
 from moorage.pocketid.rest import Api, PocketID, audience
+from moorage.pocketid.selection import admits
 from moorage.pocketid.settings import settings
 from moorage.pocketid.sibling_work import (
     Noun,
@@ -44,7 +45,9 @@ async def observe(world: World, key: Key) -> Seen | None:
         return None
     api = KIND.parse(obj)
     bond = bond_of(world, api)
-    seen = Seen(api, bond, settings().resync, referring=clients_naming(world, bond, BY_NAMED_API, key))
+    naming = clients_naming(world, bond, BY_NAMED_API, key)
+    admitted = tuple(name for name in naming if admits(obj, name.partition("/")[0]))
+    seen = Seen(api, bond, settings().resync, referring=admitted)
     seen = remembered(seen, api.status.api_id, NOUN)
     if bond.client is None or not bond.ready or api.metadata.deletion_timestamp:
         return seen

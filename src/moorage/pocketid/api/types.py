@@ -5,12 +5,13 @@ Enters: nothing. Leaves: the models from which the CRD, the reference and the ch
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from moorage.pocketid.references import (
     AGE_COLUMN,
     CATEGORIES,
     GROUP,
+    NAMESPACE,
     PERMISSION_KEY,
     READY_COLUMN,
     REASON_COLUMN,
@@ -18,6 +19,7 @@ from moorage.pocketid.references import (
     BoundInstance,
     LabelSelector,
     bound_field,
+    namespaces,
     observed_generation_field,
     policy_field,
     selector_field,
@@ -75,6 +77,9 @@ class Spec(Model):
     )
     cimd_access: bool | None = field(
         None, doc="Whether every client with a metadata document may use the API; absent leaves it as it is."
+    )
+    allowed_namespaces: tuple[Annotated[str, NAMESPACE], ...] | None = namespaces(
+        "Namespaces whose clients may have permissions of the API, beside its own. Absent: all that the instance admits; []: its own only."
     )
     instance_selector: LabelSelector | None = selector_field()
     deletion_policy: Literal["Delete", "Retain"] = policy_field("Delete")

@@ -12,11 +12,12 @@ from moorage.pocketid.references import (
     CATEGORIES,
     DURATION,
     GROUP,
-    LABEL,
+    NAMESPACE,
     READY_COLUMN,
     REASON_COLUMN,
     VERSION,
     SecretKey,
+    namespaces,
     observed_generation_field,
 )
 from moorage.schema.kind import Kind
@@ -39,7 +40,6 @@ KEY_SUFFIX: Final = "-static-api-key"
 KEY_TOKEN: Final = "token"  # noqa: S105 - name of a data key
 PORT: Final = 1411
 _URL: Final = r"^https?://"
-_NAMESPACE: Final[Any] = field(doc="Name of a namespace.", min_length=1, max_length=63, pattern=LABEL)
 
 
 class External(Model):
@@ -98,19 +98,13 @@ class Spec(Model):
         doc="What becomes of a deployed server's volume and encryption key when this resource is deleted: Retain keeps them for an"
         " instance of the same name, Delete deletes them.",
     )
-    allowed_namespaces: tuple[Annotated[str, _NAMESPACE], ...] | None = field(
-        None,
-        doc="Namespaces whose objects may belong to the instance, beside its own. Absent: all; []: its own only.",
-        max_items=512,
-        list_type="set",
+    allowed_namespaces: tuple[Annotated[str, NAMESPACE], ...] | None = namespaces(
+        "Namespaces whose objects may belong to the instance, beside its own. Absent: all; []: its own only."
     )
-    admin_namespaces: tuple[Annotated[str, _NAMESPACE], ...] | None = field(
-        None,
-        doc="Namespaces, beside the instance's own, whose PocketIDUsers may be administrators, whose objects may take over who and"
+    admin_namespaces: tuple[Annotated[str, NAMESPACE], ...] | None = namespaces(
+        "Namespaces, beside the instance's own, whose PocketIDUsers may be administrators, whose objects may take over who and"
         " what exists already, and whose groups may let people into clients of other namespaces: whoever may write users there can do anything at"
-        " this server. Absent: none.",
-        max_items=512,
-        list_type="set",
+        " this server. Absent: none."
     )
     client_rotation: ClientRotation | None = field(
         None, alias="OIDCClientRotation", doc="How often clients rotate their secrets."

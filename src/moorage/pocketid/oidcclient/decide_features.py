@@ -63,7 +63,10 @@ def grants_are_known(seen: Seen) -> Answer:
 
 
 def grants_are_as_declared(seen: Seen) -> Answer:
-    """Every declared grant; a grant beyond them goes, unless a reference leads nowhere now: then it may be the one that is meant."""
+    """Every declared grant; a grant beyond them goes, unless a reference leads nowhere now: then it may be the one that is meant.
+
+    One on an API that does not admit the client any more goes in any case.
+    """
     if not isinstance(seen.apis.grants, tuple):
         return None
     held = {grant.api.id: grant.access for grant in seen.apis.grants if grant.access.grants_anything}
@@ -73,9 +76,8 @@ def grants_are_as_declared(seen: Seen) -> Answer:
         had = held.get(id, Access())
         if had != access and plan not in seen.done and seen.apis.narrowed.get(id) != (access, had):
             return plan
-    if seen.apis.faults:
-        return None
-    undeclared = (id for id in held if id not in wanted and RemoveGrant(id) not in seen.done)
+    beyond = [id for id in held if id not in wanted and (id in seen.apis.barred or not seen.apis.faults)]
+    undeclared = (id for id in beyond if RemoveGrant(id) not in seen.done)
     return next((RemoveGrant(id) for id in undeclared if seen.client.owns_access), None)
 
 

@@ -17,7 +17,7 @@ from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.reach import Facts, Lists
 from moorage.pocketid.references import READY
 from moorage.pocketid.rest import Access, Group, NotFound, PocketID, PocketIDError, nfc
-from moorage.pocketid.selection import counts_at, trusts
+from moorage.pocketid.selection import admits, counts_at, trusts
 from moorage.pocketid.usergroup.types import KIND as USER_GROUP
 from moorage.runtime.world import World
 
@@ -165,16 +165,22 @@ def apis_of(world: World, seen: Seen) -> tuple[Apis, Mapping[Key, str]]:
     needs: list[ApiNeed] = []
     faults: list[Fault] = []
     audiences: dict[Key, str] = {}
+    barred: set[str] = set()
     for entry in client.spec.api_access or ():
         key = Key(entry.api_ref.namespace or client.metadata.namespace, entry.api_ref.name)
-        found = _need(key, world.cache.get(API.resource, key), entry, seen.instance)
+        api = world.cache.get(API.resource, key)
+        found = _need(key, api, entry, seen.instance)
+        if api is not None and not admits(api, seen.key.namespace):
+            barred.add((api.get("status") or {}).get("apiID") or "")
+            why = f"PocketIDAPI {key} admits no clients of namespace {seen.key.namespace}: spec.allowedNamespaces there says which"
+            found = Fault("APIAccessReconcileError", why)
         if isinstance(found, Fault):
             faults.append(found)
             continue
         audiences[key] = found.audience
         if found.access.grants_anything:
             needs.append(found)
-    return Apis(tuple(needs), tuple(faults)), audiences
+    return Apis(tuple(needs), tuple(faults), frozenset(barred)), audiences
 
 
 def _need(key: Key, api: JsonObject | None, entry: ApiAccess, instance: Facts | None) -> ApiNeed | Fault:

@@ -29,7 +29,7 @@ from moorage.pocketid.sibling import (
 from moorage.runtime.room import Event, Released
 
 from .keys import encoded, is_due, place
-from .powers import overreach
+from .powers import id_is_written_down, overreach
 from .seen import Create, Delete, DropKey, MakeKey, MakeLink, Plan, Seen, SetClaims, Update, WriteData, WriteKeys
 from .types import DELETE
 
@@ -201,7 +201,7 @@ def directory_agrees(seen: Seen) -> Answer:
 RULES: Final[tuple[Rule, ...]] = (
     instance_is_selected, instance_is_ready, server_can_be_asked, values_are_there, look_worked, nobody_else_has_it, it_is_a_person,
     keys_of_an_administrator_go, powers_are_given, secrets_are_ours, bound_first("userID", "oneTimeLoginExpiresAt"), keys_of_a_lost_user_go, link_is_announced, user_exists,
-    made_keys_are_kept, settings_are_current, claims_are_exact, link_is_made, data_is_written, former_keys_go, keys_are_made,
+    made_keys_are_kept, id_is_written_down, settings_are_current, claims_are_exact, link_is_made, data_is_written, former_keys_go, keys_are_made,
     directory_agrees,
 )  # fmt: skip
 

@@ -7,9 +7,17 @@ administrator otherwise. A user that we made is known by its id, which nobody el
 
 from __future__ import annotations
 
-from moorage.pocketid.powers import not_trusted
+from operator import attrgetter
+from typing import Final
+
+from moorage.pocketid import powers
+from moorage.pocketid.powers import Birth, birthmark, not_trusted
+from moorage.pocketid.rest_types import User
+from moorage.pocketid.sibling import Answer
 
 from .seen import Seen
+
+_BIRTH: Final = Birth("user", "userID", attrgetter("display_name"))
 
 
 def overreach(seen: Seen) -> str:
@@ -19,11 +27,17 @@ def overreach(seen: Seen) -> str:
         return not_trusted(seen, "spec.admin makes an administrator")
     if there is not None and there.is_admin:
         return not_trusted(seen, f"user {there.username!r} is an administrator")
-    if there is not None and there.id != seen.known and not is_made_here(seen, there.id):
+    if there is not None and there.id != seen.known and not _is_made_here(seen, there):
         return not_trusted(seen, f"user {there.username!r} exists already, and would be taken over")
     return ""
 
 
-def is_made_here(seen: Seen, id: str) -> bool:
-    """Whether a user can only be ours, whatever the status remembers; a declared id may be anybody's."""
-    return seen.resource.spec.user_id is None and id == seen.wanted_id
+def id_is_written_down(seen: Seen) -> Answer:
+    """Before a user with a declared id gets the name that people see."""
+    return powers.id_is_written_down(seen, _BIRTH)
+
+
+def _is_made_here(seen: Seen, user: User) -> bool:
+    """Whether a user can only be ours, whatever the status remembers; a declared id may be anybody's, a birthmark may not."""
+    drawn = seen.resource.spec.user_id is None and user.id == seen.wanted_id
+    return drawn or user.display_name == birthmark(seen)

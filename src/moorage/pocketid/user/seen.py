@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from moorage.core.meta import JsonObject
 from moorage.core.secret import SecretText
+from moorage.pocketid.powers import birthmark, first_name
 from moorage.pocketid.rest_types import Claim, MadeApiKey, User, nfc
 from moorage.pocketid.sibling import SharedPlan, Sibling
 
@@ -156,6 +157,8 @@ class Seen(Sibling[PocketIDUser, User]):
             "displayName": values.display_name or _joined(values), "locale": spec.locale,
         }  # fmt: skip
         kept = {name: nfc(value) for name, value in declared.items() if value is not None}
+        if self.found is not None and self.found.display_name == birthmark(self):
+            kept.setdefault("displayName", kept["username"])
         return {**kept, "isAdmin": spec.admin, "disabled": spec.disabled}
 
     @cached_property
@@ -163,7 +166,9 @@ class Seen(Sibling[PocketIDUser, User]):
         """The write that creates the user."""
         name = self.managed["username"]
         blank = {"firstName": "", "lastName": "", "displayName": name, "email": f"{name}@{PLACEHOLDER}"}
-        return {**blank, "emailVerified": False, **self.managed, "id": self.wanted_id}
+        body = {**blank, "emailVerified": False, **self.managed, "id": self.wanted_id}
+        declared = self.resource.spec.user_id is not None
+        return body | ({"displayName": first_name(self, body["displayName"])} if declared else {})
 
     @property
     def link_until(self) -> datetime | None:
