@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from moorage.core import conditions
 from moorage.core.outcome import Failed, Stalled, Waiting
-from moorage.pocketid.references import READY
 
 from .plans import CreateClient, HoldForGroups, LeaveInstance, Look, Part, RefreshMetadata, RemoveAnnotation
 from .powers import overreach
@@ -123,10 +121,7 @@ def _is_remembered(seen: Seen, *, lost: bool) -> bool:
 
 def _was_refused(seen: Seen) -> bool:
     """Whether a create was refused for certain, and nothing was declared anew since: then nothing is announced a second time."""
-    status = seen.client.status
-    ready = conditions.find(conditions.from_wire(item.to_wire() for item in status.conditions), READY)
-    same = status.observed_generation == seen.client.metadata.generation
-    return not seen.trusted and same and ready is not None and ready.reason == Part.IDENTITY.reason
+    return not seen.trusted and seen.told is not None and seen.told.reason == Part.IDENTITY.reason
 
 
 def metadata_is_refreshed(seen: Seen) -> Answer:

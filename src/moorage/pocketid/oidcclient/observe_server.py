@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from moorage.core import conditions
 from moorage.core.meta import Key
 from moorage.core.secret import SecretText
 from moorage.kube.errors import NotFound as NoObject
 from moorage.kube.resources import SECRETS
 from moorage.pocketid.reach import Lists, data_text, keeper_of, lists_of
-from moorage.pocketid.references import READY
 from moorage.pocketid.rest import CIMD, Access, Client, NotFound, PocketID, PocketIDError, RateLimited, nfc
 from moorage.pocketid.rest_errors import SHORTEST_WAIT
 from moorage.runtime.world import World
@@ -149,9 +147,7 @@ async def _scim(world: World, seen: Seen, remote: PocketID) -> Scim:
 
 def _is_told(seen: Seen) -> bool:
     """Whether a pass over this declaration came to its end: Ready, of this generation. Before, one may have been cut short."""
-    status = seen.client.status
-    ready = conditions.find(conditions.from_wire(item.to_wire() for item in status.conditions), READY)
-    return ready is not None and ready.is_true and status.observed_generation == seen.client.metadata.generation
+    return seen.told is not None and seen.told.is_true
 
 
 async def _token(world: World, seen: Seen) -> tuple[SecretText, str]:

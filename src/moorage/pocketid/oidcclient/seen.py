@@ -12,9 +12,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from moorage.core import conditions
+from moorage.core.conditions import Condition
 from moorage.core.meta import JsonObject, Key
 from moorage.core.secret import SecretText
 from moorage.core.snapshot import Snapshot
+from moorage.pocketid.references import READY
 from moorage.pocketid.rest_types import CIMD, Access, Client, Grant, ScimProvider
 from moorage.pocketid.rest_version import Feature
 from moorage.pocketid.settings import Settings
@@ -247,6 +250,14 @@ class Seen(Snapshot):
         """Whether the client was found, not made, and is not recorded yet."""
         found = self.found
         return found is not None and not self.created and self.known_id != found.id and not self.held_back
+
+    @property
+    def told(self) -> Condition | None:
+        """Ready of a former pass over this very declaration; None when there was none."""
+        status = self.client.status
+        if status.observed_generation != self.client.metadata.generation:
+            return None
+        return conditions.find(conditions.from_wire(item.to_wire() for item in status.conditions), READY)
 
     @property
     def left_behind(self) -> bool:
