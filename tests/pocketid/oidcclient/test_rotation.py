@@ -53,9 +53,11 @@ def test_the_end_of_the_interval_counts_as_passed() -> None:
 @pytest.mark.case("PIDR2", "PIDR13")
 @pytest.mark.parametrize("annotation", [None, "", "yesterday", "2026-03-05", "2026-03-05T12:00:00"])
 def test_a_client_without_a_readable_rotation_counts_from_its_creation(annotation: str | None) -> None:
-    assert rotations.anchor_of(annotation, "2026-03-01T12:00:00Z") == at("2026-03-01T12:00")
-    assert rotations.anchor_of("2026-03-05T14:00:00+02:00", "2026-03-01T12:00:00Z") == at("2026-03-05T12:00")
-    assert rotations.anchor_of(annotation, "") == EPOCH
+    assert rotations.anchor_of(annotation, "2026-03-01T12:00:00Z", at("2026-03-09T12:00")) == at("2026-03-01T12:00")
+    assert rotations.anchor_of("2026-03-05T14:00:00+02:00", "2026-03-01T12:00:00Z", at("2026-03-09T12:00")) == at(
+        "2026-03-05T12:00"
+    )
+    assert rotations.anchor_of(annotation, "", at("2026-03-09T12:00")) == EPOCH
 
 
 @pytest.mark.case("PIDR3")
@@ -179,7 +181,9 @@ def test_an_operator_whose_clock_is_behind_does_not_rotate_again() -> None:
 def test_spans_that_cannot_be_read_keep_no_old_secret_and_hold_up_no_rotation() -> None:
     for text in (None, "", "1d", "-1h", "0"):
         assert rotations.span_of(text) == timedelta(0)
-    assert rotations.spacing_of("2026-03-01T00:00:00Z", "4h") == Spacing(at("2026-03-01T00:00"), 4 * HOUR)
+    assert rotations.spacing_of("2026-03-01T00:00:00Z", "4h", at("2026-03-09T12:00")) == Spacing(
+        at("2026-03-01T00:00"), 4 * HOUR
+    )
 
 
 # --- clocks that change

@@ -161,6 +161,33 @@ async def test_the_spacing_of_the_instance_holds_back_scheduled_rotations_alone(
     assert await instance_time(here) == (await here.annotations())[SCHEDULED_AT] != known
 
 
+@pytest.mark.case("PIDR9", "PIDR13")
+@pytest.mark.parametrize(
+    "time", ["2099-12-31T23:59:59Z", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59-10:00", "0001-01-01T00:00:00Z"]
+)
+@pytest.mark.parametrize("name", ["last-scheduled-rotation-at", "last-rotated-at"])
+async def test_a_time_that_cannot_be_on_a_secret_of_one_stops_no_rotation(here: Scene, time: str, name: str) -> None:
+    """Whoever may annotate his own Secret holds up neither his own client nor another one, and what he brought about heals."""
+    await here.client.patch(INSTANCE.resource, INSTANCE_KEY, {"spec": {"OIDCClientRotation": {"minSpacing": "30m"}}})
+    here.travel("2027-01-01T12:00:00")
+    names = ("tenant", "neighbour")
+    for client in names:
+        await here.make(client, clientSecretRotation=HOURLY)
+        await here.settle(Key(NAMESPACE, client))
+    before = await here.proven("neighbour-oidc-credentials")
+    marked = {"metadata": {"annotations": {f"pocketid.internal/{name}": time}}}
+    await here.client.patch(SECRETS, Key(NAMESPACE, "tenant-oidc-credentials"), marked)
+    status = {"status": {"lastRotatedClientSecret": "2099-12-31T23:59:59Z"}}
+    await here.client.patch(INSTANCE.resource, INSTANCE_KEY, status, subresource="status")
+    for clock in ("2027-01-01T12:10:00", "2027-01-01T13:10:00", "2027-01-01T13:45:00"):
+        here.travel(clock)
+        for client in names:
+            await here.settle(Key(NAMESPACE, client))
+            assert (await here.ready(client))[0] == "True/Reconciled"
+    assert await here.proven("neighbour-oidc-credentials") != before
+    assert (await instance_time(here) or "").startswith("2027-01-01T13:")
+
+
 @pytest.mark.case("PIDR9")
 async def test_clients_of_one_instance_take_turns(here: Scene) -> None:
     """Two are due at once: the second follows when the spacing has passed."""

@@ -14,7 +14,7 @@ from moorage.pocketid.rest_types import Client
 
 from . import render
 from .plans import ChangeSecrets, DeleteSecret, MarkInstance, Part, RemoveAnnotation, WriteSecret
-from .rotation import Deferral, Deferred, forward, moment
+from .rotation import Deferral, Deferred, forward, happened
 from .rule import Answer, Rule, told, worked
 from .secret_steps import Mode, Secrets, ignored_request, mode_of, step
 from .secrets import Delete, Discard, Impossible, Mint, Push, Store
@@ -119,8 +119,8 @@ def instance_remembers(seen: Seen) -> Answer:
     """The last scheduled rotation of any client, from the Secret itself, so that a crash before this write loses nothing."""
     if seen.instance is None:
         return None
-    known = seen.instance_rotated or moment(seen.instance.last_rotated)
-    later = forward(known, moment(seen.history.scheduled_at))
+    known = seen.instance_rotated or happened(seen.instance.last_rotated, seen.now)
+    later = forward(known, happened(seen.history.scheduled_at, seen.now))
     return None if later is None else MarkInstance(later)
 
 

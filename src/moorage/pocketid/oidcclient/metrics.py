@@ -16,7 +16,7 @@ from moorage.pocketid.metrics import PREFIX
 from moorage.runtime.series import Labels, Series
 
 from .powers import adopts
-from .rotation import Deferral, Deferred, moment, opening
+from .rotation import Deferral, Deferred, happened, moment, opening
 from .secrets import Retired, Trigger
 from .seen import Seen
 from .types import KIND
@@ -97,7 +97,7 @@ def _begin(of: Labels) -> None:
 def _values(seen: Seen) -> dict[str, float | None]:
     """The gauges; None for one that has no meaning for this client."""
     found, secrets = seen.found, seen.secrets
-    rotated_at = moment(seen.history.rotated_at)
+    rotated_at = happened(seen.history.rotated_at, seen.now)
     return {
         "secrets": len(secrets.held) if secrets is not None else None,
         "allowed_group_count": found.group_count if found is not None else None,

@@ -26,7 +26,7 @@ from .decide_secret import facts_of
 from .plans import Side
 from .powers import adopts, overreach
 from .render import recorded
-from .rotation import Deferred, moment, stamp
+from .rotation import Deferred, happened, stamp
 from .secret_facts import remembered
 from .secret_steps import Mode, Secrets, summary
 from .seen import Absent, Found, Seen
@@ -169,7 +169,7 @@ def _secrets(seen: Seen, client: Client) -> JsonObject:
     secrets = seen.secrets
     if secrets is None:
         return {}
-    rotated = moment(seen.history.rotated_at)
+    rotated = happened(seen.history.rotated_at, seen.now)
     listed = [_wire(item) for item in summary(secrets)]
     waits = secrets.pending and not secrets.stored and secrets.mode in (Mode.KEPT, Mode.OWN)
     return {

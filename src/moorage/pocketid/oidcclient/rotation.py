@@ -26,6 +26,7 @@ from moorage.pocketid.oidcclient.types_secret import Rotation, RotationWindow
 
 NEVER: Final = timedelta(0)
 _LONGEST: Final = timedelta(days=36525)
+_AHEAD: Final = timedelta(hours=1)
 
 
 class Deferral(StrEnum):
@@ -196,18 +197,27 @@ def span_of(text: str | None) -> timedelta:
         return NEVER
 
 
-def spacing_of(last: str | None, least: str | None) -> Spacing:
+def spacing_of(last: str | None, least: str | None, now: datetime) -> Spacing:
     """What an instance says, from its status and its `OIDCClientRotation.minSpacing`."""
-    return Spacing(moment(last), span_of(least))
+    return Spacing(happened(last, now), span_of(least))
 
 
 def moment(text: str | None) -> datetime | None:
-    """A time as annotations and status hold it, in UTC; None for one that is absent or cannot be read."""
+    """A time as annotations and status hold it, in UTC, 1970 at the earliest; None for one that is absent or cannot be read."""
     try:
         found = datetime.fromisoformat((text or "").replace("Z", "+00:00"))
-    except ValueError:
+        return None if found.tzinfo is None else max(found.astimezone(UTC), cron.EPOCH)
+    except (ValueError, OverflowError):
         return None
-    return None if found.tzinfo is None else found.astimezone(UTC)
+
+
+def happened(text: str | None, now: datetime) -> datetime | None:
+    """A time at which something was done; one that lies further ahead than clocks differ cannot be that.
+
+    Whoever may annotate one Secret could otherwise stop the rotations of all clients of its instance.
+    """
+    found = moment(text)
+    return None if found is None or found - now > _AHEAD else found
 
 
 def stamp(at: datetime) -> str:
@@ -215,9 +225,9 @@ def stamp(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def anchor_of(rotated_at: str | None, created_at: str) -> datetime:
-    """The last rotation; a client without one, or with a time that cannot be read, counts from its creation."""
-    return moment(rotated_at) or moment(created_at) or cron.EPOCH
+def anchor_of(rotated_at: str | None, created_at: str, now: datetime) -> datetime:
+    """The last rotation; a client without one, or with a time that cannot be, counts from its creation."""
+    return happened(rotated_at, now) or moment(created_at) or cron.EPOCH
 
 
 def forward(recorded: datetime | None, seen: datetime | None) -> datetime | None:

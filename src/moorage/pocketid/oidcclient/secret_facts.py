@@ -55,10 +55,12 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
         known=told.id if _is_certain(told, mode, version, _is_held(own, told.id, marks, client)) else "",
         rotation=due(
             seen.now,
-            anchor_of(found.history.rotated_at, resource.metadata.creation_timestamp or ""),
+            anchor_of(found.history.rotated_at, resource.metadata.creation_timestamp or "", seen.now),
             spec.client_secret_rotation,
             seen.settings.zone,
-            spacing_of(instance.last_rotated if instance else None, instance.least_spacing if instance else None),
+            spacing_of(
+                instance.last_rotated if instance else None, instance.least_spacing if instance else None, seen.now
+            ),
         ),
     )
     return seen.after(secrets=secrets, history=found.history)
