@@ -16,9 +16,10 @@ from typing import Any
 
 import aiohttp
 from tests.e2e.example import ADMIN_PASSWORD
+from tests.real.process import TICK
 
 from moorage.cli.waiting import until
-from moorage.core.meta import JsonObject, Key, ResourceType, controller_of
+from moorage.core.meta import JsonObject, Key, ResourceType, controller_of, is_terminating
 from moorage.keystone import KINDS
 from moorage.kube import resources
 from moorage.kube.client import Client
@@ -211,15 +212,29 @@ class Cloud:
             status, _ = await ask("PUT", f"/domains/{id}/groups/{chosen}/roles/{role_id}")
             assert status == 204
 
+    async def _pods(self) -> Sequence[JsonObject]:
+        return (await self.client.list(resources.PODS, self.namespace, labels="app.kubernetes.io/component=api")).items
+
+    async def rolled(self) -> None:
+        """Wait until every Keystone pod has started and none is on its way out: from then on their logs only grow."""
+        async with asyncio.timeout(400):
+            while not all(map(_stays, await self._pods())):  # noqa: ASYNC110  pods that go are told by no condition
+                await asyncio.sleep(TICK)
+
     async def requests(self) -> list[str]:
         """Every request that the Keystone pods of now have answered, as their log has it."""
-        pods = await self.client.list(resources.PODS, self.namespace, labels="app.kubernetes.io/component=api")
         return [
             line
-            for pod in pods.items
+            for pod in await self._pods()
             async for line in self.client.logs(self.key(pod["metadata"]["name"]))
             if "HTTP/1" in line
         ]
+
+
+def _stays(pod: JsonObject) -> bool:
+    """Whether a pod runs and is not being deleted."""
+    statuses = pod["status"].get("containerStatuses") or ()
+    return not is_terminating(pod) and bool(statuses) and all("running" in item["state"] for item in statuses)
 
 
 @contextlib.asynccontextmanager

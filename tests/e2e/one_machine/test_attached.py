@@ -96,6 +96,7 @@ async def test_a_user_of_the_directory_gets_a_token_with_the_role_of_a_group(att
 @pytest.mark.case("P1", "B09")
 async def test_a_second_pass_writes_nothing_anywhere(up: Machine, attached: Cloud) -> None:
     """Two forced passes: no revision but our own two, and Keystone saw nothing but reads."""
+    await attached.rolled()
     seen = Counter(await attached.requests())
     before = await _revision(attached)
     for note in ("again", "and again"):
