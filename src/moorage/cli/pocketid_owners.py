@@ -71,8 +71,10 @@ def owners_among(resources: tuple[JsonObject, ...], instances: frozenset[Key]) -
     for item in resources:
         status = item.get("status") or {}
         bound, id = status.get("instance"), status.get(IDS[item["kind"]])
-        if id and bound and Key(bound["namespace"], bound["name"]) in instances:
-            found[item["kind"], id] = key_of(item)
+        told = [(bound, id), *((way["instance"], way.get("clientID")) for way in status.get("moving") or ())]
+        for where, made in told:
+            if made and where and Key(where["namespace"], where["name"]) in instances:
+                found[item["kind"], made] = key_of(item)
     return Owners(found, resources)
 
 

@@ -28,8 +28,17 @@ def has_it(
     there = home(obj, instances)
     if not told or id not in (None, told) or is_terminating(obj) or there is None or not one_server(here, there, told):
         return False
-    url = (obj["status"].get("instance") or {}).get("url")
-    return key_of(there) == key_of(here) or trusts(here, key_of(there).namespace) or is_reached_at(here, url or "")
+    return was_seen(here, there, obj["status"].get("instance") or {})
+
+
+def was_seen(here: JsonObject, there: JsonObject, told: JsonObject) -> bool:
+    """Whether what a status tells of an instance was seen at the server of another.
+
+    Args:
+        told: how the status names the instance.
+    """
+    same = key_of(there) == key_of(here)
+    return same or trusts(here, key_of(there).namespace) or is_reached_at(here, told.get("url") or "")
 
 
 def age(obj: JsonObject) -> tuple[str, str]:

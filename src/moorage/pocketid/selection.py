@@ -93,7 +93,12 @@ def bound_instance(bound: BoundInstance | None, instances: Iterable[JsonObject])
 
 def is_bound(bound: BoundInstance, instance: JsonObject) -> bool:
     """Whether this is the instance that `status.instance` names."""
-    return key_of(instance) == Key(bound.namespace, bound.name)
+    return is_bound_to(bound, key_of(instance))
+
+
+def is_bound_to(bound: BoundInstance, key: Key) -> bool:
+    """The same by its namespace and name."""
+    return key == Key(bound.namespace, bound.name)
 
 
 def admits(obj: JsonObject, namespace: str) -> bool:

@@ -89,7 +89,7 @@ def run(world: World, base: Secrets, crash_after: int | None = None) -> Impossib
         pending=world.pending,
         changed=base.mode is Mode.DECLARED and not world.recorded,
         marked=world.mark,
-        known=world.mark if base.mode is Mode.DECLARED and world.recorded else "",
+        known=world.mark if base.declared is not None and world.recorded else "",
     )
     for _ in range(60):
         plan = step(secrets)

@@ -180,6 +180,7 @@ async def test_a_client_that_cannot_be_deleted_where_it_was_is_not_forgotten(her
     async with serving(other) as url:
         await moves(here, url)
         await here.once()
+        await here.once()
         assert (await here.ready())[0] == "False/APIClientError"
         assert (await here.status())["clientID"] == here.server().id
         (made,) = other.store.clients.values()

@@ -127,6 +127,20 @@ async def test_a_declaration_that_is_taken_away_within_an_overlap_ends_what_it_r
         assert await work(here, NEW) == [False]
 
 
+async def test_a_stored_declared_secret_that_is_managed_elsewhere_by_now_ends_what_it_replaced(here: Scene) -> None:
+    """It stays in the Secret, and is known by its id there, too."""
+    await here.secret("source", value=OLD)
+    await here.make(clientSecretRef=REF, clientSecretOverlap="1h")
+    await here.settle()
+    await declares(here, NEW)
+    await here.edit(clientSecretRef=None, secret={"storeClientSecret": False})
+    await here.settle()
+    here.later(hours=2)
+    await here.settle()
+    assert await here.proven() == NEW
+    assert await work(here, OLD, NEW) == [False, True]
+
+
 @EVERYWHERE
 async def test_a_declared_secret_that_the_server_lost_is_pushed_again_whatever_begins_like_it(
     here: Scene, spec: dict[str, Any]

@@ -43,7 +43,7 @@ async def perform(world: World, seen: Seen, plan: ClientPlan) -> Seen:
         PocketIDError: it was refused, or not answered.
     """
     if isinstance(plan, LeaveInstance):
-        return await _leave(seen, plan)
+        return await _leave(world, seen, plan)
     assert seen.remote is not None, "decide plans nothing without a client"
     remote, lists = seen.remote, lists_of(world, seen.remote.url)
     try:
@@ -190,14 +190,15 @@ async def _delete(seen: Seen, remote: PocketID, lists: Lists, plan: DeleteClient
     return seen.after(gone=True).tells(Event("Normal", "ClientDeleted", f"deleted client {plan.id}"))
 
 
-async def _leave(seen: Seen, plan: LeaveInstance) -> Seen:
-    """The client on the former instance goes; gone already is done."""
-    if seen.elsewhere is None:
-        where = seen.left.key if seen.left else "the former instance"
-        message = f"client {plan.client_id} cannot be deleted at PocketIDInstance {where}, which cannot be reached; set deletionPolicy to Retain to leave it"
+async def _leave(world: World, seen: Seen, plan: LeaveInstance) -> Seen:
+    """The client on the other instance goes; gone already is done."""
+    remote = seen.elsewhere.get(plan.instance)
+    if remote is None:
+        message = f"client {plan.client_id} cannot be deleted at PocketIDInstance {plan.instance}, which cannot be reached; set deletionPolicy to Retain to leave it"
         return seen.after(failures={**seen.failures, plan.part: Failure(message, seen.settings.resync)})
+    lists_of(world, remote.url).clients.forget(plan.client_id)
     try:
-        await seen.elsewhere.delete_oidc_client(plan.client_id)
+        await remote.delete_oidc_client(plan.client_id)
     except NotFound:
         return seen
     told = f"deleted client {plan.client_id} at the instance that it no longer belongs to"

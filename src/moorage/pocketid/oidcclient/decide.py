@@ -13,9 +13,9 @@ from typing import Final
 from moorage.core.outcome import Done, Failed, Outcome, Stalled, Waiting
 from moorage.runtime.room import Released
 
-from .decide_client import CLIENT_RULES, former_instance_is_left, metadata_is_refreshed, read_back
+from .decide_client import CLIENT_RULES, metadata_is_refreshed, other_instances_are_left, read_back
 from .decide_config import CONFIG_RULES, GROUP_RULES
-from .decide_deletion import DELETION_RULES
+from .decide_deletion import DELETION_RULES, orphaned
 from .decide_features import ACCESS_RULES, SCIM_RULES
 from .decide_logos import LOGO_RULES
 from .decide_secret import SECRET_RULES
@@ -33,6 +33,8 @@ PARTS: Final[tuple[tuple[Rule, ...], ...]] = (
     REFRESH_RULES, GROUP_RULES, CONFIG_RULES, LOGO_RULES, SCIM_RULES, ACCESS_RULES, SECRET_RULES, LOOK_RULES,
 )  # fmt: skip
 """The parts of a client in the order in which they are done and told."""
+PROMISED: Final = (GROUP_RULES, CONFIG_RULES, SECRET_RULES, LOOK_RULES)
+"""What must be right before the client goes at a former instance: who may log in, how, and the stored secret; not what hangs on it."""
 _PLACES: Final = {
     Part.GROUPS: 1, Part.CONFIG: 2, Part.LOGOS: 3, Part.SCIM: 4, Part.ACCESS: 5, Part.SECRET: 6, Part.DECLARED: 6,
 }  # fmt: skip
@@ -42,7 +44,8 @@ _PLACES: Final = {
 def decide(seen: Seen) -> Plan | Outcome | Released:
     """The next plan, or what the pass came to."""
     if seen.terminating:
-        return first_answer(DELETION_RULES, seen) or Released(seen.happened)
+        gone = first_answer(DELETION_RULES, seen) or Released(seen.happened)
+        return Released((*gone.events, *orphaned(seen))) if isinstance(gone, Released) else gone
     answer = first_answer(CLIENT_RULES, seen)
     if answer is not None:
         return answer
@@ -54,7 +57,8 @@ def decide(seen: Seen) -> Plan | Outcome | Released:
     if (plan := _next_plan(PARTS[:begun], seen)) is not None:
         return plan
     answers = [first_answer(rules, seen) for rules in PARTS]
-    left = None if any(answers) else former_instance_is_left(seen)
+    promised = any(first_answer(rules, seen) for rules in PROMISED)
+    left = None if promised else other_instances_are_left(seen)
     return left if isinstance(left, LeaveInstance) else _summed(answers, seen)
 
 

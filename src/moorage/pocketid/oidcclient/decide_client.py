@@ -10,6 +10,7 @@ from typing import Final
 
 from moorage.core.outcome import Failed, Stalled, Waiting
 
+from .moves import stop_of
 from .plans import CreateClient, HoldForGroups, LeaveInstance, Look, Part, RefreshMetadata, RemoveAnnotation
 from .powers import overreach
 from .rule import Answer, Rule, told, worked
@@ -89,6 +90,15 @@ def name_is_unambiguous(seen: Seen) -> Answer:
     return Waiting(Part.IDENTITY.reason, message, after=seen.settings.resync)
 
 
+def the_way_is_written_down(seen: Seen) -> Answer:
+    """What is made at another instance is known before it is made: whatever becomes of the move, it is left like any other."""
+    stop = stop_of(seen)
+    if stop is None or stop == seen.way or seen.created:
+        return None
+    where = f"{stop.instance.namespace}/{stop.instance.name}"
+    return Waiting("Creating", f"the client is about to move to PocketIDInstance {where}", after=0.0)
+
+
 def client_exists(seen: Seen) -> Answer:
     """Create it; a bad reference creates nothing, and a metadata document is registered by the application alone."""
     if not isinstance(seen.look, Absent):
@@ -136,13 +146,14 @@ def metadata_is_refreshed(seen: Seen) -> Answer:
 
 CLIENT_RULES: Final[tuple[Rule, ...]] = (
     instance_is_selected, nobody_else_claims_it, instance_is_ready, api_client_is_there, groups_hold_it, worked(Part.IDENTITY),
-    look_worked, it_may_be_had, name_is_unambiguous, client_exists,
+    look_worked, it_may_be_had, name_is_unambiguous, the_way_is_written_down, client_exists,
 )  # fmt: skip
 
 
-def former_instance_is_left(seen: Seen) -> Answer:
-    """The selector moved: what we made there goes last, so that there is no moment without a client and a stored secret that works."""
-    return LeaveInstance(seen.client.status.client_id or "") if seen.left_behind else None
+def other_instances_are_left(seen: Seen) -> Answer:
+    """The selector moved: what we made elsewhere goes last, so that there is no moment without a client and a stored secret that works."""
+    place = next(iter(seen.to_leave), None)
+    return None if place is None else LeaveInstance(place.key, place.id)
 
 
 def read_back(seen: Seen) -> Answer:

@@ -12,7 +12,7 @@ from moorage.core.outcome import Waiting
 from moorage.pocketid.references import LEAVE
 from moorage.runtime.room import Event, Released
 
-from .decide_client import groups_hold_it
+from .decide_client import groups_hold_it, other_instances_are_left
 from .plans import DeleteClient, Part
 from .rule import BLOCKED_POLL, Answer, Rule, worked
 from .seen import Seen
@@ -29,6 +29,12 @@ def no_group_needs_it(seen: Seen) -> Answer:
         f"PocketIDUserGroup {names} lists this client; take it out of spec.allowedOIDCClients, or delete the group"
     )
     return Waiting(BLOCKED, message, after=BLOCKED_POLL)
+
+
+def other_instances_are_left_first(seen: Seen) -> Answer:
+    """What was made on the way to another instance."""
+    failed = worked(Part.IDENTITY)(seen) if seen.to_leave else None
+    return failed or other_instances_are_left(seen)
 
 
 def something_is_there(seen: Seen) -> Answer:
@@ -51,6 +57,22 @@ def something_is_there(seen: Seen) -> Answer:
     return None
 
 
+def orphaned(seen: Seen) -> list[Event]:
+    """What a move left behind and nobody can be asked to delete, or nobody can tell from the client of somebody else."""
+    found = []
+    for place in seen.places:
+        if place.home or (place.id and place.facts is not None):
+            continue
+        what = f"client {place.id or seen.client.spec.client_id}"
+        why = (
+            "its PocketIDInstance is gone, or is another server by now"
+            if place.facts is None
+            else "if it was made there on the way, it stays; delete it by hand"
+        )
+        found.append(Event("Warning", "ClientOrphaned", f"{what} at {place.where.url} is let go: {why}"))
+    return found
+
+
 def server_can_be_asked(seen: Seen) -> Answer:
     """The instance is there: it is waited for."""
     why = seen.instance_fault or seen.api_fault
@@ -66,5 +88,5 @@ def client_goes(seen: Seen) -> Answer:
 
 
 DELETION_RULES: Final[tuple[Rule, ...]] = (
-    no_group_needs_it, groups_hold_it, something_is_there, server_can_be_asked, worked(Part.IDENTITY), client_goes,
+    no_group_needs_it, groups_hold_it, other_instances_are_left_first, something_is_there, server_can_be_asked, worked(Part.IDENTITY), client_goes,
 )  # fmt: skip

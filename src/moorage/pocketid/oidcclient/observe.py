@@ -13,11 +13,10 @@ from moorage.core.meta import JsonObject, Key, is_terminating, key_of
 from moorage.core.secret import SecretText
 from moorage.kube.errors import NotFound as NoObject
 from moorage.kube.resources import SECRETS
-from moorage.pocketid.holding import has_it
 from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.reach import NotReachable, data_text, facts_of, keeper_of, lists_of, reach
 from moorage.pocketid.rest import PocketID
-from moorage.pocketid.selection import NotSelected, bound_instance, select, trusts
+from moorage.pocketid.selection import NotSelected, bound_instance, is_bound_to, select, trusts
 from moorage.pocketid.settings import settings
 from moorage.runtime.world import World
 
@@ -27,10 +26,10 @@ from .observe_references import apis_of, groups_of, listing_groups
 from .observe_server import look, look_aside
 from .powers import overreach
 from .render import foreign, owned
-from .rivals import BY_CLAIM, claims, rival_of
+from .rivals import BY_CLAIM, claims, has_client, rival_of
 from .secret_facts import with_secrets
 from .secrets import declared_fault, source_version
-from .seen import Declared, Kept, Seen, Unknown
+from .seen import Declared, Kept, Place, Seen, Unknown
 from .types import KIND, PocketIDOIDCClient
 
 
@@ -59,18 +58,35 @@ def _with_instance(world: World, seen: Seen) -> Seen:
     instances, bound = world.cache.list(INSTANCE.resource), seen.client.status.instance
     if seen.terminating and bound is not None:
         held = bound_instance(bound, instances)
-        return seen if held is None else _reached(world, seen, held)
+        return _with_places(
+            world, seen if held is None else _reached(world, seen, held), Key(bound.namespace, bound.name)
+        )
     chosen = select(seen.client.spec.instance_selector, seen.key.namespace, instances, bound)
     if isinstance(chosen, NotSelected):
         gone = seen.terminating and not instances
         return seen if gone else seen.after(instance_fault=chosen.why)
     seen = _reached(world, seen, chosen.instance).after(trusted=trusts(chosen.instance, seen.key.namespace))
-    left = bound_instance(chosen.left, instances)
-    if left is None:
-        return seen.after(moved=chosen.left is not None)
-    elsewhere = reach(world, left)
-    facts = facts_of(left)
-    return seen.after(moved=True, left=facts, elsewhere=None if isinstance(elsewhere, NotReachable) else elsewhere)
+    return _with_places(world, seen.after(moved=chosen.left is not None), chosen.key)
+
+
+def _with_places(world: World, seen: Seen, here: Key) -> Seen:
+    """Where else the status knows of clients, and how to reach them."""
+    status, instances = seen.client.status, world.cache.list(INSTANCE.resource)
+    told = [(item.instance, item.client_id or "", False) for item in status.moving or ()]
+    if status.instance is not None:
+        told.insert(0, (status.instance, status.client_id or "", True))
+    places, elsewhere = [], {}
+    for where, id, home in told:
+        if is_bound_to(where, here):
+            continue
+        obj = bound_instance(where, instances)
+        facts = None if obj is None else facts_of(obj)
+        if facts is not None and where.url.rstrip("/") not in ("", facts.url):
+            facts = None
+        places.append(Place(where, id, facts, home))
+        if obj is not None and not isinstance(remote := reach(world, obj), NotReachable):
+            elsewhere[places[-1].key] = remote
+    return seen.after(places=tuple(places), elsewhere=elsewhere)
 
 
 def _reached(world: World, seen: Seen, instance: JsonObject) -> Seen:
@@ -105,7 +121,7 @@ def _claimant(world: World, seen: Seen, obj: JsonObject, id: str) -> str | None:
     if (taker := _taker(world, seen, obj, id)) is not None:
         return taker
     for item in world.cache.list(KIND.resource, index=BY_CLAIM, value=f"id:{id}"):
-        if item["metadata"]["uid"] != obj["metadata"]["uid"] and has_it(item, "clientID", here, instances, id):
+        if item["metadata"]["uid"] != obj["metadata"]["uid"] and has_client(item, here, instances, id):
             return str(key_of(item))
     return None
 

@@ -66,7 +66,8 @@ async def _look(seen: Seen, remote: PocketID, lists: Lists) -> Lookup:
     listed = await lists.clients.get(remote.list_oidc_clients, seen.now, seen.settings.resync)
     known, declared = seen.known_id, seen.client.spec.client_id
     lost = False
-    for id in dict.fromkeys(item for item in (known or own_id(seen), declared) if item):
+    way = seen.way.client_id if seen.way is not None else None
+    for id in dict.fromkeys(item for item in (known or way or own_id(seen), declared) if item):
         if id in listed:
             return Found(listed[id])
         if id != known and not seen.client.spec.is_document:

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Final, Literal, TypeAlias
 
-from moorage.core.meta import JsonObject
+from moorage.core.meta import JsonObject, Key
 from moorage.core.secret import SecretText
 from moorage.pocketid.rest_types import Access
 
@@ -57,8 +57,9 @@ class HoldForGroups:
 
 @dataclass(frozen=True, slots=True)
 class LeaveInstance:
-    """Delete the client where it was before the selector moved."""
+    """Delete a client of the resource at an instance where it is not at home any more, or never came to be."""
 
+    instance: Key
     client_id: str
     part: Part = Part.IDENTITY
 

@@ -34,7 +34,11 @@ def adopts(seen: Seen) -> bool:
 def _is_ours(seen: Seen, found: Client) -> bool:
     """By the recorded id, as long as it was seen at this server; by an id that follows from our uid; or it was announced, and is no answer to that."""
     status = seen.client.status
-    if found.id == seen.known_id or found.id == own_id(seen):
+    if (
+        found.id == seen.known_id
+        or found.id == own_id(seen)
+        or (seen.way is not None and found.id == seen.way.client_id)
+    ):
         return True
     bound = status.instance
     if bound is not None and seen.instance is not None and found.id == status.client_id:

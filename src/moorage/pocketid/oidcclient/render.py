@@ -23,8 +23,9 @@ from moorage.pocketid.references import GROUP, MANAGED_BY, OPERATOR
 
 from .rotation import moment, stamp
 from .secrets import Trigger
-from .types import KIND, Credentials, PocketIDOIDCClient
+from .types import KIND, PocketIDOIDCClient
 from .types_access import ApiAccess
+from .types_status import Credentials
 
 ROTATED_AT: Final = f"{GROUP}/last-rotated-at"
 SCHEDULED_AT: Final = f"{GROUP}/last-scheduled-rotation-at"

@@ -20,9 +20,10 @@ from moorage.schema.model import Model
 
 from .decide import first_fault
 from .decide_client import must_be_announced
-from .decide_deletion import BLOCKED
+from .decide_deletion import BLOCKED, orphaned
 from .decide_logos import resolved
 from .decide_secret import facts_of
+from .moves import stop_of
 from .plans import Side
 from .powers import adopts, overreach
 from .render import recorded
@@ -30,6 +31,7 @@ from .rotation import Deferred, happened, stamp
 from .secret_facts import remembered
 from .secret_steps import Mode, Secrets, summary
 from .seen import Absent, Found, Seen
+from .types_status import Elsewhere
 
 REASONS: Final = {
     READY: (
@@ -81,6 +83,7 @@ def _events(seen: Seen, ready: Condition) -> tuple[Event, ...]:
         message = f"PocketIDOIDCClient {seen.rival} claims the same client and is held back"
         events.append(Event("Warning", "Conflict", message))
     events += _deferred(seen)
+    events += orphaned(seen)
     if not ready.is_true and ready.reason in EVENTS:
         events.append(Event("Warning", ready.reason, ready.message))
     return tuple(events)
@@ -113,7 +116,7 @@ def _status(seen: Seen) -> JsonObject:
     if seen.held_back:
         return {}
     if seen.left_behind:
-        return _marked(seen)
+        return {**_marked(seen), "moving": _moving(seen)}
     if overreach(seen):
         return {"initialSecretPending": None}
     match seen.look:
@@ -143,7 +146,15 @@ def _bound(seen: Seen) -> JsonObject:
     return {
         "instance": {"namespace": instance.key.namespace, "name": instance.key.name, "url": instance.url},
         "groupsVanished": True if seen.groups.vanished else None,
+        "moving": _moving(seen),
     }
+
+
+def _moving(seen: Seen) -> list[JsonObject] | None:
+    """Where else there are clients: those that are still to go, and while the former home is one of them, the one that is made here."""
+    others = [Elsewhere(instance=place.where, client_id=place.id) for place in seen.to_leave if not place.home]
+    here = stop_of(seen) if seen.left_behind else None
+    return [_wire(item) for item in (*others, *((here,) if here else ()))] or None
 
 
 def _client(client: Client) -> JsonObject:

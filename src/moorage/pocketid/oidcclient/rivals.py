@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from moorage.core.meta import JsonObject, Key, is_terminating, key_of
-from moorage.pocketid.holding import age, has_it
+from moorage.pocketid.holding import age, has_it, was_seen
 from moorage.pocketid.rest_types import nfc
 from moorage.pocketid.selection import home, is_ready, one_server, trusts
 
@@ -27,10 +27,10 @@ class Rival:
 
 
 def claims(obj: JsonObject) -> Iterator[str]:
-    """What a resource claims, for an index: its ids, and its name as long as nothing is made."""
+    """What a resource claims, for an index: its ids, and its name as long as nothing is made where it is to be."""
     spec, known = obj["spec"], _known(obj)
-    yield from (f"id:{id}" for id in _ids(obj))
-    if not spec.get("clientID") and not known:
+    yield from (f"id:{id}" for id in sorted(_ids(obj)))
+    if not spec.get("clientID") and (not known or _moving(obj)):
         yield f"name:{shown_name(obj)}"
 
 
@@ -50,12 +50,12 @@ def rival_of(obj: JsonObject, others: Iterable[JsonObject], instances: Sequence[
         return None
     rivals = []
     for item in others:
-        there = home(item, instances)
-        if item["metadata"].get("uid") == mine or is_terminating(item) or there is None:
+        if item["metadata"].get("uid") == mine or is_terminating(item):
             continue
-        has = has_it(item, "clientID", here, instances)
-        if (has or there is here or is_ready(there)) and one_server(here, there, *(_ids(obj) & _ids(item))):
-            rivals.append((_rank(item, there, has=has), key_of(item)))
+        has, shared = has_client(item, here, instances), _ids(obj) & _ids(item)
+        for there in _places(item, instances):
+            if (has or there is here or is_ready(there)) and one_server(here, there, *shared):
+                rivals.append((_rank(item, there, has=has), key_of(item)))
     first = min(rivals, default=None)
     return None if first is None else Rival(first[1], first[0] < _rank(obj, here, has=bool(_known(obj))))
 
@@ -66,7 +66,42 @@ def _rank(obj: JsonObject, instance: JsonObject, *, has: bool) -> tuple[bool, bo
 
 
 def _ids(obj: JsonObject) -> set[str]:
-    return {id for id in (obj["spec"].get("clientID"), _known(obj)) if id}
+    moving = (item.get("clientID") for item in _moving(obj))
+    return {id for id in (obj["spec"].get("clientID"), _known(obj), *moving) if id}
+
+
+def has_client(obj: JsonObject, here: JsonObject, instances: Sequence[JsonObject], id: str | None = None) -> bool:
+    """Whether a resource that stays has a client at the server of an instance: where it is at home, or on its way.
+
+    Args:
+        id: of the client; None: any.
+    """
+    return has_it(obj, "clientID", here, instances, id) or any(
+        one_server(here, there, told) and was_seen(here, there, item["instance"])
+        for item, there in _stops(obj, instances)
+        if (told := item.get("clientID")) and id in (None, told) and not is_terminating(obj)
+    )
+
+
+def _places(obj: JsonObject, instances: Sequence[JsonObject]) -> Iterator[JsonObject]:
+    """The instances where a resource has a client, or makes one."""
+    at_home = home(obj, instances)
+    if at_home is not None:
+        yield at_home
+    yield from (there for _, there in _stops(obj, instances))
+
+
+def _stops(obj: JsonObject, instances: Sequence[JsonObject]) -> Iterator[tuple[JsonObject, JsonObject]]:
+    """What the status tells of clients elsewhere, with the instance of each."""
+    known = {key_of(item): item for item in instances}
+    for item in _moving(obj):
+        key = Key(item["instance"]["namespace"], item["instance"]["name"])
+        if key in known:
+            yield item, known[key]
+
+
+def _moving(obj: JsonObject) -> Sequence[JsonObject]:
+    return (obj.get("status") or {}).get("moving") or ()
 
 
 def _known(obj: JsonObject) -> str | None:

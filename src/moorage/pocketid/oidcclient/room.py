@@ -84,7 +84,8 @@ def _claim_changed(old: JsonObject | None, new: JsonObject | None) -> bool:
 def _claims(obj: JsonObject) -> object:
     """What `claims` follows from, and whether it is given up."""
     meta, status = obj["metadata"], obj.get("status") or {}
-    return meta.get("uid"), meta.get("generation"), status.get("clientID"), bool(meta.get("deletionTimestamp"))
+    has = status.get("clientID"), status.get("moving")
+    return meta.get("uid"), meta.get("generation"), has, bool(meta.get("deletionTimestamp"))
 
 
 def _by_secret(secret: JsonObject, caches: Caches) -> Iterable[Key]:

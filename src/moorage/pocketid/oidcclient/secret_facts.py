@@ -18,7 +18,8 @@ from .rotation import NEVER, anchor_of, due, spacing_of, span_of
 from .secret_steps import Mode, Secrets, mode_of, stores
 from .secrets import Made, alive, prefix, present
 from .seen import Seen
-from .types import REGENERATE, ClientSecretMark
+from .types import REGENERATE
+from .types_status import ClientSecretMark
 from .wanted import own_id
 
 DRAWN_LENGTH: Final = 32
@@ -31,13 +32,11 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
     found = stored(resource, seen.kept.live, seen.kept.former)
     spec, status, instance = resource.spec, resource.status, seen.instance
     version = declared.version if declared is not None else ""
-    ours = seen.created or (seen.known_id is None and client.id == own_id(seen))
-    pending = bool(status.initial_secret_pending) or (ours and mode in (Mode.KEPT, Mode.OWN))
-    value = found.value
-    if pending and value is not None and not present(value, client.secrets, server_now):
-        value = None  # it was of a client that is gone
+    strange = found.value is not None and not present(found.value, client.secrets, server_now)
+    pending = _is_pending(seen, client, settled=found.value is not None and not strange)
+    gone = strange and mode is not Mode.DECLARED and (pending or bool(seen.places))
+    value = None if gone else found.value
     told = status.client_secret or ClientSecretMark(id="")
-    own = value if mode is Mode.OWN else None
     marks = (found.history.mark, _mark(told))
     secrets = Secrets(
         mode=mode,
@@ -50,9 +49,9 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
         changed=version not in (told.source or status.client_secret_source_version, seen.pushed_version),
         asked=seen.annotations.get(REGENERATE) == "true",
         pending=pending,
-        altered=own is not None and _is_altered(own, marks, client, server_now),
+        altered=mode is Mode.OWN and _is_altered(value, marks, client, server_now),
         marked=told.id,
-        known=told.id if _is_certain(told, mode, version, _is_held(own, told.id, marks, client)) else "",
+        known=told.id if _is_certain(told, mode, version, held=_is_held(value, told.id, marks, client)) else "",
         rotation=due(
             seen.now,
             anchor_of(found.history.rotated_at, resource.metadata.creation_timestamp or "", seen.now),
@@ -66,15 +65,29 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
     return seen.after(secrets=secrets, history=found.history)
 
 
+def _is_pending(seen: Seen, client: Client, *, settled: bool) -> bool:
+    """Whether the client was made by us, and its first secret is not stored yet: what stands in the Secret is of a client that is gone, or elsewhere.
+
+    Args:
+        settled: the stored value may be one of this client's; on the way to another instance that is all that tells.
+    """
+    if seen.client.status.initial_secret_pending:
+        return True
+    new = seen.known_id is None and client.id == own_id(seen) and not (seen.moving and settled)
+    return (seen.created or new) and mode_of(seen.client) in (Mode.KEPT, Mode.OWN)
+
+
 def _mark(told: ClientSecretMark) -> str:
     return f"{told.id} {told.digest}" if told.digest else ""
 
 
-def _is_altered(value: SecretText, marks: Iterable[str], client: Client, server_now: datetime) -> bool:
+def _is_altered(value: SecretText | None, marks: Iterable[str], client: Client, server_now: datetime) -> bool:
     """Whether it takes the place of a living secret that we marked, and is another text; what begins like another secret is a person's own choice.
 
     The Secret and the status have a mark: who edits the one has no hand in the other.
     """
+    if value is None:
+        return False
     same = {row.id for row in client.secrets if row.prefix == prefix(value) != "" and alive(row, server_now)}
     living = {row.id for row in client.secrets if alive(row, server_now)}
     return any(
@@ -83,24 +96,24 @@ def _is_altered(value: SecretText, marks: Iterable[str], client: Client, server_
     )
 
 
-def _is_certain(told: ClientSecretMark, mode: Mode, version: str, held: bool) -> bool:
+def _is_certain(told: ClientSecretMark, mode: Mode, version: str, *, held: bool) -> bool:
     """Whether the secret that the status tells of holds the valid value.
 
     A declared value of this very revision was pushed under it; one whose declaration was taken away stays in the Secret until it is replaced.
     """
     if mode is Mode.DECLARED:
         return told.source == version
-    return mode is Mode.OWN and told.source is not None and held
+    return mode in (Mode.OWN, Mode.KEPT) and told.source is not None and held
 
 
-def _is_held(own: SecretText | None, id: str, marks: Iterable[str], client: Client) -> bool:
+def _is_held(value: SecretText | None, id: str, marks: Iterable[str], client: Client) -> bool:
     """Whether the stored value is that of a secret: by its digest, or by its first characters where none was taken, as of a declared one."""
-    if own is None:
+    if value is None:
         return False
     proofs = {mark for mark in marks if mark.startswith(f"{id} {DIGEST}")}
     if proofs:
-        return proofs == {mark_of(id, own)}
-    return any(row.id == id and row.prefix == prefix(own) != "" for row in client.secrets)
+        return proofs == {mark_of(id, value)}
+    return any(row.id == id and row.prefix == prefix(value) != "" for row in client.secrets)
 
 
 # --- what the status is to remember

@@ -44,7 +44,8 @@ from .secrets import (
     retirement_plan,
     retirements,
 )
-from .types import PocketIDOIDCClient, SecretStatus
+from .types import PocketIDOIDCClient
+from .types_status import SecretStatus
 
 Step: TypeAlias = Mint | Push | Discard | Delete | Store | Impossible
 
@@ -249,7 +250,7 @@ def what_we_replaced_before_still_ends(secrets: Secrets) -> Answer:
 
     What is younger is of others, and what could be the stored value stays.
     """
-    last, stored, now = secrets.living(secrets.marked), secrets.stored, secrets.server_now
+    last, stored, now = secrets.living(secrets.marked), None if secrets.known else secrets.stored, secrets.server_now
     if last is None:
         return None
     before = [

@@ -17,9 +17,10 @@ from moorage.core.conditions import Condition
 from moorage.core.meta import JsonObject, Key
 from moorage.core.secret import SecretText
 from moorage.core.snapshot import Snapshot
-from moorage.pocketid.references import READY
+from moorage.pocketid.references import READY, BoundInstance
 from moorage.pocketid.rest_types import CIMD, Access, Client, Grant, ScimProvider
 from moorage.pocketid.rest_version import Feature
+from moorage.pocketid.selection import is_bound_to
 from moorage.pocketid.settings import Settings
 from moorage.runtime.room import Event
 
@@ -27,6 +28,7 @@ from .plans import LeaveInstance, Part, Plan
 from .render import History
 from .secret_steps import Secrets
 from .types import PocketIDOIDCClient
+from .types_status import Elsewhere
 
 if TYPE_CHECKING:
     from moorage.pocketid.reach import Facts
@@ -138,6 +140,28 @@ class Scim:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """An instance where the resource has a client and is not to have one.
+
+    Args:
+        where: as the status names it.
+        id: of the client; "" when it may not have been made.
+        facts: of the instance; None when it is gone, or is another server by now.
+        home: whether the resource is bound to it still.
+    """
+
+    where: BoundInstance
+    id: str
+    facts: Facts | None
+    home: bool = False
+
+    @property
+    def key(self) -> Key:
+        """Namespace and name of the instance."""
+        return Key(self.where.namespace, self.where.name)
+
+
+@dataclass(frozen=True, slots=True)
 class Declared:
     """The declared secret: its value and revision, or why it cannot be used."""
 
@@ -169,7 +193,8 @@ class Seen(Snapshot):
 
     Args:
         instance: the selected instance; None when `instance_fault` says why there is none.
-        left: the instance that the client was bound to before, as long as it is there; `moved`: it was bound to another one.
+        moved: the client was bound to another instance.
+        places: where else it has clients: that one, and those of moves that did not come to their end.
         trusted: the instance trusts the namespace with what exists at the server already.
         api_fault: why there is no API client.
         rival: another resource that claims the same client; `held_back`: it is the other's.
@@ -178,7 +203,7 @@ class Seen(Snapshot):
         created: the client was made in this pass.
         done: plans performed in this pass.
         lacks: features that the server turned out not to have, and when.
-        remote, elsewhere: the REST clients, for `apply` only.
+        remote, elsewhere: the REST clients, of this instance and of places, for `apply` only.
     """
 
     derived = ("answers",)
@@ -188,10 +213,10 @@ class Seen(Snapshot):
     now: datetime
     instance: Facts | None = None
     instance_fault: str = ""
-    left: Facts | None = None
     trusted: bool = False
     api_fault: str = ""
     moved: bool = False
+    places: tuple[Place, ...] = ()
     rival: str = ""
     held_back: bool = False
     claimed: Callable[[str], str | None] = field(default=lambda _id: None, repr=False, compare=False)
@@ -218,7 +243,7 @@ class Seen(Snapshot):
     failures: Mapping[Part, Failure] = field(default_factory=dict)
     happened: tuple[Event, ...] = ()
     remote: PocketID | None = field(default=None, repr=False, compare=False)
-    elsewhere: PocketID | None = field(default=None, repr=False, compare=False)
+    elsewhere: Mapping[Key, PocketID] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def key(self) -> Key:
@@ -249,7 +274,36 @@ class Seen(Snapshot):
     def adopted(self) -> bool:
         """Whether the client was found, not made, and is not recorded yet."""
         found = self.found
-        return found is not None and not self.created and self.known_id != found.id and not self.held_back
+        known = {self.known_id, self.way.client_id if self.way else None}
+        return found is not None and not self.created and found.id not in known and not self.held_back
+
+    @property
+    def way(self) -> Elsewhere | None:
+        """What the status says of this instance while the client is on its way to it."""
+        instance, moving = self.instance, self.client.status.moving
+        if instance is None or not moving:
+            return None
+        found = (item for item in moving if is_bound_to(item.instance, instance.key))
+        return next((item for item in found if item.instance.url == instance.url), None)
+
+    @property
+    def moving(self) -> bool:
+        """Whether a client is at the former instance that is to go, once there is one here; they may be the same."""
+        return self.moved and any(place.home and place.id for place in self._going)
+
+    @property
+    def to_leave(self) -> tuple[Place, ...]:
+        """Where a client is to go, the former home first."""
+        if not self.places:
+            return ()
+        left = {plan for plan in self.done if isinstance(plan, LeaveInstance)}
+        if Part.IDENTITY in self.failures and self.done and isinstance(self.done[-1], LeaveInstance):
+            left.discard(self.done[-1])
+        return tuple(
+            place
+            for place in self._going
+            if place.id and LeaveInstance(place.key, place.id) not in left and not self._has_stayed(place)
+        )
 
     @property
     def told(self) -> Condition | None:
@@ -262,15 +316,19 @@ class Seen(Snapshot):
     @property
     def left_behind(self) -> bool:
         """Whether the client that was made at the former instance may still be there and is to go."""
-        id = self.client.status.client_id
-        if self.left is None or not id or self.client.spec.deletion_policy == "Retain" or self._has_stayed(id):
-            return False
-        return LeaveInstance(id) not in self.done or Part.IDENTITY in self.failures
+        return any(place.home for place in self.to_leave)
 
-    def _has_stayed(self, id: str) -> bool:
+    @property
+    def _going(self) -> tuple[Place, ...]:
+        """Places whose instance is there, and that do not keep what they have."""
+        if self.client.spec.deletion_policy == "Retain":
+            return ()
+        return tuple(place for place in self.places if place.facts is not None and not place.facts.leaves)
+
+    def _has_stayed(self, place: Place) -> bool:
         """Whether the client of both instances is one: they stand for one server. An id that a person chose may be on two."""
-        found, left, here = self.found, self.left, self.instance
-        if found is None or left is None or here is None or found.id != id:
+        found, left, here = self.found, place.facts, self.instance
+        if found is None or left is None or here is None or found.id != place.id:
             return False
         return self.client.spec.client_id is None or left.url == here.url or left.issuer == here.issuer
 

@@ -120,10 +120,10 @@ def own_id(seen: Seen) -> str | None:
     """The id of a client that must be known as ours, when the resource declares none; else None, and Pocket-ID draws one.
 
     It is drawn from the uid of the resource, so that a client that is found under it was made by us, whatever became of the pass that made it:
-    only then a first secret that is never replaced is ours to make, and a namespace that the instance does not trust may have the client. Nothing
-    needs to be written down before.
+    only then a first secret that is never replaced is ours to make, and a namespace that the instance does not trust may have the client, and one
+    that was made on the way to another instance can be told from others when the way ends elsewhere.
     """
-    by_chance = seen.trusted and mode_of(seen.client) is not Mode.KEPT
+    by_chance = seen.trusted and mode_of(seen.client) is not Mode.KEPT and not seen.moving
     if by_chance or seen.client.spec.client_id or seen.instance is None:
         return None
     return str(uuid5(_OURS, f"{seen.client.metadata.uid} {seen.instance.key}"))
