@@ -43,12 +43,22 @@ def not_trusted(seen: Sibling[Any, Any], asked: str, further: str = "") -> str:
     return may_not(asked, seen.resource.metadata.namespace, Key(instance.namespace, instance.name), further)
 
 
+def exists(asked: str, space: str, instance: Key, further: str = "") -> str:
+    """The sentence of what others made: what is asked, which namespace may not have it, and the ways out."""
+    return may_not(asked, space, instance, f"take another name, have what is there deleted in Pocket-ID, {further}")
+
+
 def may_not(asked: str, space: str, instance: Key, further: str = "") -> str:
-    """The sentence: what is asked, which namespace may not have it, and the ways out."""
+    """What is asked, which namespace may not have it, and the ways out."""
     return (
-        f"{asked}, which namespace {space} may not: take another name, have what is there deleted in Pocket-ID, {further}declare it in namespace"
-        f" {instance.namespace}, or name {space} in spec.adminNamespaces of PocketIDInstance {instance}"
+        f"{asked}, which namespace {space} may not: {further}declare it in namespace {instance.namespace},"
+        f" or name {space} in spec.adminNamespaces of PocketIDInstance {instance}"
     )
+
+
+def taken_back(field: str) -> str:
+    """The way out for what was made here before, where the status is lost, or the resource was deleted and it stayed."""
+    return f"have its id written into status.{field} (kubectl edit --subresource=status) if it was made here before, "
 
 
 def first_name(seen: Sibling[Any, Any], declared: str) -> str:
@@ -61,10 +71,8 @@ def taken_over(seen: Sibling[Any, Any], birth: Birth) -> str:
     there = seen.found
     if there is None or there.id == seen.known or birth.called(there) == birthmark(seen):
         return ""
-    back = (
-        f"have its id written into status.{birth.field} if this resource made it (kubectl edit --subresource=status), "
-    )
-    return not_trusted(seen, f"{birth.word} {there.name!r} exists already, and would be taken over", back)
+    asked = f"{birth.word} {there.name!r} exists already, and would be taken over"
+    return not_trusted(seen, asked, taken_back(birth.field))
 
 
 def id_is_written_down(seen: Sibling[Any, Any], birth: Birth) -> Answer:

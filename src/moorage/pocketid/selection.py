@@ -108,7 +108,7 @@ def admits(obj: JsonObject, namespace: str) -> bool:
 
 
 def trusts(instance: JsonObject, namespace: str) -> bool:
-    """Whether users of a namespace may be administrators, and people who exist already: its own, and those of `adminNamespaces`."""
+    """Whether objects of a namespace may make administrators, and have what exists already: its own, and those of `adminNamespaces`."""
     return namespace == instance["metadata"]["namespace"] or namespace in (
         instance["spec"].get("adminNamespaces") or ()
     )

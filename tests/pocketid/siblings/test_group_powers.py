@@ -118,7 +118,10 @@ async def test_a_group_whose_id_was_lost_is_had_again_once_it_stands_in_the_stat
     await here.settle(NAME)
     stored = await here.stored(KIND, NAME)
     assert ready(stored) == "False/NotPermitted"
-    assert "have its id written into status.groupID if this resource made it" in message(stored)
+    assert (
+        "have its id written into status.groupID (kubectl edit --subresource=status) if it was made here before"
+        in message(stored)
+    )
     await here.says(KIND, NAME, groupID=group.id)
     await here.edit(KIND, NAME, friendlyName="Still ours")
     await here.settle(NAME)

@@ -71,6 +71,27 @@ async def test_nobody_who_exists_is_taken_over_from_elsewhere(
     assert user.settings == before
 
 
+async def test_a_person_who_is_applied_again_is_had_again_once_the_id_stands_in_the_status(here: Scene) -> None:
+    """By default the person stays when the resource goes; of the next one of that name nobody can tell whose it is."""
+    await here.make(KIND, NAME)
+    await here.settle(NAME)
+    stored = await here.stored(KIND, NAME)
+    assert stored is not None
+    id = stored["status"]["userID"]
+    await here.delete(KIND, NAME)
+    await here.settle(NAME)
+    await here.make(KIND, NAME)
+    await here.settle(NAME)
+    stored = await here.stored(KIND, NAME)
+    assert ready(stored) == "False/NotPermitted"
+    assert "have its id written into status.userID (kubectl edit --subresource=status)" in message(stored)
+    home = {"namespace": HOME, "name": "main", "url": here.url}
+    await here.says(KIND, NAME, userID=id, instance=home)
+    await here.settle(NAME)
+    assert ready(await here.stored(KIND, NAME)) == "True/Reconciled"
+    assert len([user for user in here.fake.store.users if user != STATIC_OWNER]) == 1
+
+
 async def test_nobody_becomes_an_administrator_from_elsewhere(here: Scene) -> None:
     """Neither at once nor by an edit."""
     await here.make(KIND, NAME, admin=True, apiKeys=[{"name": "key"}])

@@ -1,13 +1,13 @@
 """What a namespace that only uses an instance may not make of a client: its own, when others made it.
 
 Enters: a snapshot. Leaves: why it may not, or nothing. Pure. Who takes a client over ends its secret, sets its callback URLs and opens it. One of a
-metadata document is nobody's work, and no resource could make it: it is had, unless somebody restricted it.
+metadata document is everybody's who uses the application: whoever has it decides on consent, access and groups for all of them.
 """
 
 from __future__ import annotations
 
-from moorage.pocketid.powers import may_not
-from moorage.pocketid.rest_types import CIMD, Client
+from moorage.pocketid.powers import may_not, taken_back
+from moorage.pocketid.rest_types import Client
 
 from .plans import CreateClient
 from .seen import Seen
@@ -17,13 +17,18 @@ from .wanted import own_id
 def overreach(seen: Seen) -> str:
     """Why the namespace of this client may not have what was found; "" when it may."""
     found = seen.found
-    if found is None or seen.instance is None or seen.trusted or seen.created or _is_ours(seen, found):
+    if seen.instance is None or seen.trusted or seen.created or (found is not None and _is_ours(seen, found)):
         return ""
-    if found.client_type == CIMD and not found.is_group_restricted:
+    if seen.is_document:
+        return may_not(
+            f"client {seen.client.spec.client_id} is everybody's who uses that application",
+            seen.key.namespace,
+            seen.instance.key,
+        )
+    if found is None:
         return ""
     asked = f"client {found.name!r} (id {found.id}) exists already, and would be taken over"
-    back = "have its id written into status.clientID if this resource made it (kubectl edit --subresource=status), "
-    return may_not(asked, seen.key.namespace, seen.instance.key, back)
+    return may_not(asked, seen.key.namespace, seen.instance.key, taken_back("clientID"))
 
 
 def adopts(seen: Seen) -> bool:

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Final
 
 from moorage.pocketid import powers
-from moorage.pocketid.powers import Birth, birthmark, not_trusted
+from moorage.pocketid.powers import Birth, birthmark, not_trusted, taken_back
 from moorage.pocketid.rest_types import User
 from moorage.pocketid.sibling import Answer
 
@@ -28,7 +28,9 @@ def overreach(seen: Seen) -> str:
     if there is not None and there.is_admin:
         return not_trusted(seen, f"user {there.username!r} is an administrator")
     if there is not None and there.id != seen.known and not _is_made_here(seen, there):
-        return not_trusted(seen, f"user {there.username!r} exists already, and would be taken over")
+        return not_trusted(
+            seen, f"user {there.username!r} exists already, and would be taken over", taken_back("userID")
+        )
     return ""
 
 
