@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -91,28 +91,26 @@ def _words(report: Any) -> Iterator[str]:
 
 
 def _commands() -> Iterator[str]:
-    import typer
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
-    from moorage.cli import COMMANDS, build
+    from moorage.cli import build
 
-    app: typer.Typer = build()
+    app = build()
     runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1"})
     yield "# Commands\n"
     yield "```\n" + runner.invoke(app, ["--help"], prog_name="moorage").output.rstrip() + "\n```\n"
-    for words in _calls(app, COMMANDS):
+    for words in _calls(app):
         text = runner.invoke(app, [*words, "--help"], prog_name="moorage").output.rstrip()
         yield f"## moorage {' '.join(words)}\n\n```\n{text}\n```\n"
 
 
-def _calls(app: Any, names: Iterable[str]) -> Iterator[tuple[str, ...]]:
+def _calls(app: Any) -> Iterator[tuple[str, ...]]:
     """Every command as the words that call it; a group is its commands."""
-    groups = {group.name: group.typer_instance for group in app.registered_groups}
-    for name in names:
-        if name in groups:
-            yield from ((name, str(command.name)) for command in groups[name].registered_commands)
-        else:
-            yield (name,)
+    import click
+
+    for name in app.list_commands(click.Context(app)):
+        inner = getattr(app.get_command(click.Context(app), name), "commands", None)
+        yield from ((name, word) for word in inner) if inner else [(name,)]
 
 
 def _all_of(names: dict[str, Any]) -> Iterator[Any]:

@@ -159,9 +159,9 @@ def test_every_command_has_help_with_an_example(moorage: Run) -> None:
 def test_usage_errors_are_exit_2(moorage: Run) -> None:
     """An option or a command that does not exist, an argument that is missing, a value that does not fit: one line, as for any other error."""
     told = {
-        ("lint", "--nonsense"): "error: moorage lint: no such option: --nonsense. `moorage lint --help` shows how it is called\n",
+        ("lint", "--nonsense"): "error: moorage lint: no such option '--nonsense'. `moorage lint --help` shows how it is called\n",
         ("nonsense",): "error: moorage: no such command 'nonsense'. `moorage --help` shows how it is called\n",
-        ("wait", "Keystone"): "error: moorage wait: missing argument 'name'. `moorage wait --help` shows how it is called\n",
+        ("wait", "Keystone"): "error: moorage wait: missing argument 'NAME'. `moorage wait --help` shows how it is called\n",
         ("lint", "x", "-o", "xml"): "error: moorage lint: invalid value for '--output' / '-o': 'xml' is not one of 'text', 'json'. `moorage lint --help` shows how it is called\n",
     }  # fmt: skip
     for args, expected in told.items():

@@ -46,7 +46,7 @@ def test_what_two_systems_need_stands_once_in_the_role() -> None:
 
 def test_the_table_itself_loads_no_declaration() -> None:
     """Which systems there are is known before any of them is loaded."""
-    code = "import sys, moorage.cli.systems; print([name for name in sys.modules if name.endswith('.types')][:9], 'pydantic' in sys.modules)"
+    code = "import sys, moorage.cli.systems; print([name for name in sys.modules if name.endswith('.types')][:9], 'pydantic_core' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert "moorage." not in done.stdout
     assert done.stdout.strip().endswith("False")

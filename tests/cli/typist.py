@@ -58,7 +58,6 @@ def _end(child: subprocess.Popen[str]) -> None:
 
 
 def _serve() -> None:
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # as moorage.cli.main does before it reads anything
     import moorage
     from moorage.cli import main
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
-import typer.main
 
 from moorage.cli import COMMANDS, build
 from moorage.cli.systems import KINDS
@@ -108,9 +108,8 @@ def test_every_declared_condition_has_all_its_reasons(kind: Any) -> None:
 def test_every_command_and_option_is_described() -> None:
     """Each command has its help in the page, options and examples included."""
     text = page("commands.md")
-    tree = typer.main.get_command(build())
     missing = []
-    for name, command in _commands(tree):
+    for name, command in _commands(build()):
         options = [
             option
             for item in command.params
@@ -121,10 +120,10 @@ def test_every_command_and_option_is_described() -> None:
     assert missing == []
 
 
-def _commands(tree: Any) -> Iterator[tuple[str, Any]]:
+def _commands(tree: click.Group) -> Iterator[tuple[str, Any]]:
     """Every command with the words that call it; a group is its commands."""
-    assert set(tree.commands) == set(COMMANDS)
-    for name, command in tree.commands.items():
+    for name in COMMANDS:
+        command = tree.get_command(click.Context(tree), name)
         inner = getattr(command, "commands", None)
         yield from ((f"{name} {word}", item) for word, item in inner.items()) if inner else [(name, command)]
 

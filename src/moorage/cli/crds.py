@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from moorage.cli.options import Output, OutputOption
 from moorage.cli.server import print_json
+from moorage.cli.signature import Option
 from moorage.core.errors import InputError
 
 
 def command(
-    out: Annotated[Path | None, typer.Option("--out", help="Folder to write into; default: standard output.")] = None,
+    out: Annotated[Path | None, Option("--out", help="Folder to write into; default: standard output.")] = None,
     output: OutputOption = Output.text,
 ) -> None:
     """Print the CRDs, RBAC and webhook configurations that belong to this version.
@@ -31,7 +32,7 @@ def command(
         print_json({"apiVersion": "v1", "kind": "List", "items": items})
         return
     if out is None:
-        typer.echo("---\n".join(files.values()), nl=False)
+        click.echo("---\n".join(files.values()), nl=False)
         return
     for name, text in files.items():
         target = out / name
@@ -40,4 +41,4 @@ def command(
             target.write_text(text, encoding="utf-8")
         except OSError as error:
             raise InputError(str(target), f"cannot be written: {error.strerror}", "Name another folder") from error
-        typer.echo(target)
+        click.echo(target)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from moorage.cli.options import ContextOption, KubeconfigOption, NamespaceOption, Output, OutputOption
 from moorage.cli.printable import printable
 from moorage.cli.projected import digest
 from moorage.cli.server import Target, print_json, with_client
+from moorage.cli.signature import Argument
 from moorage.core.meta import JsonObject, ResourceType
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def command(
-    paths: Annotated[list[str], typer.Argument(help="Files, folders or - for standard input.")],
+    paths: Annotated[list[str], Argument(help="Files, folders or - for standard input.")],
     output: OutputOption = Output.text,
     namespace: NamespaceOption = None,
     kubeconfig: KubeconfigOption = None,
@@ -47,13 +48,13 @@ def command(
 
     lines, refused = with_client(Target(kubeconfig, context, namespace), compare)
     for why in refused:
-        typer.echo(printable(f"error: {why}"), err=True)
+        click.echo(printable(f"error: {why}"), err=True)
     if output is Output.json:
         print_json({"changed": bool(lines), "diff": lines, "refused": refused})
     else:
         for line in lines:
-            typer.echo(printable(line))
-    raise typer.Exit(3 if refused else 1 if lines else 0)
+            click.echo(printable(line))
+    raise click.exceptions.Exit(3 if refused else 1 if lines else 0)
 
 
 async def _compare(client: Client, namespace: str, found: list[Manifest]) -> tuple[list[str], list[str]]:

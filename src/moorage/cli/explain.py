@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-import typer
+import click
 
 from moorage.cli.options import Output, OutputOption
 from moorage.cli.server import kind_named, print_json
+from moorage.cli.signature import Argument
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject
 
@@ -29,7 +30,7 @@ _BOUNDS = {
 
 
 def command(
-    path: Annotated[str, typer.Argument(help="KIND or KIND.field.path, such as Keystone.spec.database.")],
+    path: Annotated[str, Argument(help="KIND or KIND.field.path, such as Keystone.spec.database.")],
     output: OutputOption = Output.text,
 ) -> None:
     """Explain a kind or a field: type, default, bounds, meaning, the rules that name it, an example.
@@ -42,7 +43,7 @@ def command(
     if output is Output.json:
         print_json({"path": path, "schema": find(kind.kind, schema, fields).node})
         return
-    typer.echo("\n".join(describe(kind.kind, schema, fields)))
+    click.echo("\n".join(describe(kind.kind, schema, fields)))
 
 
 @dataclass(frozen=True, slots=True)

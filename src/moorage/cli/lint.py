@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from moorage.cli.options import Output, OutputOption
 from moorage.cli.printable import printable
+from moorage.cli.signature import Argument, Option
 from moorage.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def command(
-    paths: Annotated[list[str], typer.Argument(help="Files, folders or - for standard input.")],
+    paths: Annotated[list[str], Argument(help="Files, folders or - for standard input.")],
     old: Annotated[
-        list[str] | None, typer.Option("--old", help="Stored objects: an object of the same name is an update of it.")
+        list[str] | None, Option("--old", help="Stored objects: an object of the same name is an update of it.")
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
+    strict: Annotated[bool, Option("--strict", help="Warnings count as errors.")] = False,
     output: OutputOption = Output.text,
 ) -> None:
     """Check manifests as the API server would: schema, defaults, CEL, admission rules, siblings. Needs no server.
@@ -38,23 +38,23 @@ def command(
         stored = [m.object for m in manifests.read(old or ())]
         needed = kinds_in([*(obj for _, _, obj in placed), *stored])
         result = lint(placed, stored, admissions_of(needed))
-        result = replace(result, findings=(*result.findings, *_beside(result, placed)))
+        result = result._replace(findings=(*result.findings, *_beside(result, placed)))
     except InputError as error:
         if output is Output.json:
-            typer.echo(json.dumps(unreadable(str(error)), ensure_ascii=False))
+            click.echo(json.dumps(unreadable(str(error)), ensure_ascii=False))
         raise
     if output is Output.json:
-        typer.echo(json.dumps(result.to_wire(strict=strict), ensure_ascii=False))
+        click.echo(json.dumps(result.to_wire(strict=strict), ensure_ascii=False))
     else:
         for finding in result.findings:
             where = f"{finding.file}: document {finding.document}: {finding.kind} {finding.namespace}/{finding.name}"
-            typer.echo(printable(f"{where}: {finding.severity}: {finding.message}"))
+            click.echo(printable(f"{where}: {finding.severity}: {finding.message}"))
         errors = sum(1 for finding in result.findings if finding.severity == "error")
         warnings = len(result.findings) - errors
-        typer.echo(f"{result.objects} objects checked: {errors} errors, {warnings} warnings")
+        click.echo(f"{result.objects} objects checked: {errors} errors, {warnings} warnings")
         if not result.objects:
-            typer.echo("nothing was checked: there is no object of Moorage's kinds in the input", err=True)
-    raise typer.Exit(0 if result.valid(strict=strict) and (result.objects or not strict) else 1)
+            click.echo("nothing was checked: there is no object of Moorage's kinds in the input", err=True)
+    raise click.exceptions.Exit(0 if result.valid(strict=strict) and (result.objects or not strict) else 1)
 
 
 def _beside(result: LintResult, placed: Iterable[Placed]) -> Iterable[Finding]:

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
+import click
 
 from moorage import keystone
 from moorage.apiserver import Server
@@ -103,10 +103,10 @@ async def _run(options: UpOptions) -> None:
         wanted = Options(local=True, metrics_bind=options.metrics_bind, admissions=ADMISSIONS, allowed=options.allowed)
         operator = Operator(ROOMS, client, wanted)
         handlers.operator = operator
-        node = Node(client, options.data, NodeOptions(recipes=(*options.images, *IMAGES), say=typer.echo))
-        typer.echo(f"kubeconfig: {kubeconfig}")
+        node = Node(client, options.data, NodeOptions(recipes=(*options.images, *IMAGES), say=click.echo))
+        click.echo(f"kubeconfig: {kubeconfig}")
         if sys.stdout.isatty():
-            typer.echo(
+            click.echo(
                 f"next: export KUBECONFIG={kubeconfig} in another terminal; Ctrl-C here stops everything in order"
             )
         await _until_stopped(stop, operator, node)
@@ -211,7 +211,7 @@ async def _until_stopped(stop: asyncio.Event, operator: Operator, node: Node) ->
     )
     stop.set()
     if sys.stdout.isatty():
-        typer.echo("stopping: controllers end their passes, then pods get their grace")
+        click.echo("stopping: controllers end their passes, then pods get their grace")
     await asyncio.gather(tasks[0], return_exceptions=True)
     stop_node.set()
     await asyncio.gather(tasks[1], return_exceptions=True)

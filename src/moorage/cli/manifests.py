@@ -8,8 +8,8 @@ from __future__ import annotations
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject, Key
@@ -18,8 +18,7 @@ from moorage.core.yamltext import Unreadable, load_all
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(NamedTuple):
     """One object and where it stands: file and the number of its document, from 1."""
 
     file: str

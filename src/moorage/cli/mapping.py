@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from moorage.cli.options import Output, OutputOption
 from moorage.cli.printable import printable
+from moorage.cli.signature import Argument, Option, group_of
 from moorage.core.errors import InputError, RefusedError
 from moorage.core.meta import JsonObject
 
@@ -18,32 +19,21 @@ if TYPE_CHECKING:
     from moorage.keystone.backend.mapping_engine import Mapped, RuleTrace
     from moorage.keystone.backend.mapping_trial import Trial
 
-command = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-
-@command.callback()
-def _group() -> None:
-    """Try mapping rules without a server.
-
-    Example:  moorage mapping test backend.yaml --claim preferred_username=alice
-    """
-
-
-@command.command("test")
 def try_login(
     file: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="A KeystoneIdentityBackend, a folder with one, or Keystone's own mapping JSON; - for standard input."
         ),
     ],
     claims: Annotated[
-        str | None, typer.Option("--claims", help="Claims: JSON, `NAME: value` lines; - for standard input.")
+        str | None, Option("--claims", help="Claims: JSON, `NAME: value` lines; - for standard input.")
     ] = None,
     claim: Annotated[
-        list[str] | None, typer.Option("--claim", help="One claim, NAME=VALUE; several values with ; between.")
+        list[str] | None, Option("--claim", help="One claim, NAME=VALUE; several values with ; between.")
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Which backend, where the file holds several.")] = None,
+    name: Annotated[str | None, Option("--name", help="Which backend, where the file holds several.")] = None,
     output: OutputOption = Output.text,
 ) -> None:
     """Say what Keystone would make of these claims: each rule and why, then user, groups, projects.
@@ -64,11 +54,11 @@ def try_login(
     search = Patience().search
     trial = try_rules(found, given, search) if isinstance(found, list) else try_backend(found, given, search)
     if output is Output.json:
-        typer.echo(json.dumps(_wire(trial), ensure_ascii=False))
+        click.echo(json.dumps(_wire(trial), ensure_ascii=False))
     else:
         for line in _lines(trial):
-            typer.echo(printable(line))
-    raise typer.Exit(1 if trial.mapped.failure else 0)
+            click.echo(printable(line))
+    raise click.exceptions.Exit(1 if trial.mapped.failure else 0)
 
 
 def _source(file: str, name: str | None) -> Any:
@@ -130,7 +120,7 @@ def _declared(file: str, obj: JsonObject) -> Any:
         raise RefusedError(file, "; ".join(map(printable, errors)), "See `moorage lint`")
     warnings = [item.message for item in result.findings if item.message.startswith("spec.mappings")]
     for warning in warnings:
-        typer.echo(printable(f"warning: {warning}"), err=True)
+        click.echo(printable(f"warning: {warning}"), err=True)
     return KIND.parse(result.admitted[0]).spec
 
 
@@ -190,3 +180,12 @@ def _identity(mapped: Mapped, domain: str) -> Iterator[str]:
 
 def _domain(domain: Mapping[str, Any] | None) -> str:
     return str((domain or {}).get("name") or (domain or {}).get("id") or "")
+
+
+command = group_of(
+    """Try mapping rules without a server.
+
+    Example:  moorage mapping test backend.yaml --claim preferred_username=alice
+    """,
+    {"test": try_login},
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Annotated
 
-import typer
+from moorage.cli.signature import Option
 
 
 class Output(enum.StrEnum):
@@ -15,18 +15,16 @@ class Output(enum.StrEnum):
     json = "json"
 
 
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="text for people, json for programs.")]
+OutputOption = Annotated[Output, Option("--output", "-o", help="text for people, json for programs.")]
 KubeconfigOption = Annotated[
-    str | None, typer.Option("--kubeconfig", help="Path of the kubeconfig; default: as kubectl finds it.")
+    str | None, Option("--kubeconfig", help="Path of the kubeconfig; default: as kubectl finds it.")
 ]
-ContextOption = Annotated[str | None, typer.Option("--context", help="Context of the kubeconfig.")]
-NamespaceOption = Annotated[
-    str | None, typer.Option("--namespace", "-n", help="Namespace; default: that of the context.")
-]
-AllNamespacesOption = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Look into every namespace.")]
+ContextOption = Annotated[str | None, Option("--context", help="Context of the kubeconfig.")]
+NamespaceOption = Annotated[str | None, Option("--namespace", "-n", help="Namespace; default: that of the context.")]
+AllNamespacesOption = Annotated[bool, Option("--all-namespaces", "-A", help="Look into every namespace.")]
 AllowedNetworksOption = Annotated[
     str,
-    typer.Option(
+    Option(
         "--federation-metadata-allow-cidrs",
         help="Networks, separated by commas, from which metadata of identity providers may be fetched besides public ones.",
     ),

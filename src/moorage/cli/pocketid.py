@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from moorage.cli.options import ContextOption, KubeconfigOption, Output, OutputOption
 from moorage.cli.printable import printable
 from moorage.cli.server import Target, kind_named, print_json, print_table, with_client
+from moorage.cli.signature import Option, group_of
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject
 
@@ -18,14 +19,12 @@ if TYPE_CHECKING:
     from moorage.cli.pocketid_orphans import Orphan
     from moorage.kube.client import Client
 
-command = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-
 InstanceOption = Annotated[
-    str | None, typer.Option("--instance", help="Name of a PocketIDInstance; default: the only one there is.")
+    str | None, Option("--instance", help="Name of a PocketIDInstance; default: the only one there is.")
 ]
 NamespaceOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--namespace",
         "-n",
         help="Namespace of the instance; default: wherever it is. With --url that of the manifests.",
@@ -33,26 +32,17 @@ NamespaceOption = Annotated[
 ]
 
 
-@command.callback()
-def _group() -> None:
-    """Look into a Pocket-ID: export it as manifests, find what no resource owns.
-
-    Example:  moorage pocketid export --instance main > pocketid.yaml
-    """
-
-
-@command.command("export")
 def export_all(
     instance: InstanceOption = None,
     url: Annotated[
         str | None,
-        typer.Option("--url", help="Address of a server that no instance stands for yet; no cluster is asked."),
+        Option("--url", help="Address of a server that no instance stands for yet; no cluster is asked."),
     ] = None,
     api_key_file: Annotated[
         str | None,
-        typer.Option("--api-key-file", help="File with an administrator's API key, for --url; - for standard input."),
+        Option("--api-key-file", help="File with an administrator's API key, for --url; - for standard input."),
     ] = None,
-    users: Annotated[bool, typer.Option("--users/--no-users", help="Whether people are exported, too.")] = True,
+    users: Annotated[bool, Option("--users/--no-users", help="Whether people are exported, too.")] = True,
     output: OutputOption = Output.text,
     namespace: NamespaceOption = None,
     kubeconfig: KubeconfigOption = None,
@@ -83,17 +73,14 @@ def export_all(
 
         found = with_client(Target(kubeconfig, context, namespace), work)
     _print_export(found, output)
-    raise typer.Exit(1 if found.left_out else 0)
+    raise click.exceptions.Exit(1 if found.left_out else 0)
 
 
-@command.command("orphans")
 def orphans(
     instance: InstanceOption = None,
     kinds: Annotated[
         list[str] | None,
-        typer.Option(
-            "--kind", help="Only this kind (repeat the option); default: clients, groups and APIs, not people."
-        ),
+        Option("--kind", help="Only this kind (repeat the option); default: clients, groups and APIs, not people."),
     ] = None,
     output: OutputOption = Output.text,
     namespace: NamespaceOption = None,
@@ -122,8 +109,8 @@ def orphans(
     elif found:
         print_table(("KIND", "NAME", "ID", "INSTANCE"), [(o.kind, o.name, o.id, str(o.instance)) for o in found])
     else:
-        typer.echo("no orphans: a resource owns everything that was looked for")
-    raise typer.Exit(1 if found else 0)
+        click.echo("no orphans: a resource owns everything that was looked for")
+    raise click.exceptions.Exit(1 if found else 0)
 
 
 def _print_export(found: Export, output: Output) -> None:
@@ -133,9 +120,9 @@ def _print_export(found: Export, output: Output) -> None:
     if output is Output.json:
         print_json(_wire(found))
     else:
-        typer.echo(manifests_text(found), nl=False)
+        click.echo(manifests_text(found), nl=False)
     for note in notes(found):
-        typer.echo(printable(note), err=True)
+        click.echo(printable(note), err=True)
 
 
 def _wire(found: Export) -> JsonObject:
@@ -148,3 +135,12 @@ def _wire(found: Export) -> JsonObject:
         "skipped": [asdict(item) for item in found.skipped],
         "needed": [asdict(item) for item in found.needed],
     }
+
+
+command = group_of(
+    """Look into a Pocket-ID: export it as manifests, find what no resource owns.
+
+    Example:  moorage pocketid export --instance main > pocketid.yaml
+    """,
+    {"export": export_all, "orphans": orphans},
+)

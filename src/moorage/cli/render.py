@@ -7,19 +7,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from moorage.cli.options import Output, OutputOption
 from moorage.cli.server import print_json
+from moorage.cli.signature import Argument, Option
 from moorage.core.errors import InputError
 
 
 def command(
-    paths: Annotated[list[str], typer.Argument(help="Files, folders or - for standard input.")],
-    out: Annotated[Path, typer.Option("--out", help="Folder to write into.")],
+    paths: Annotated[list[str], Argument(help="Files, folders or - for standard input.")],
+    out: Annotated[Path, Option("--out", help="Folder to write into.")],
     document: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--document",
             metavar="URL=FILE",
             help="A file that stands for a document that the operator would fetch from this URL.",
@@ -52,7 +53,7 @@ def command(
     found = lint([(m.file, m.document, m.object) for m in manifests.read(paths)], (), ADMISSIONS)
     refused = [finding for finding in found.findings if finding.severity == "error"]
     for finding in refused:
-        typer.echo(f"{finding.kind} {finding.namespace}/{finding.name}: refused: {finding.message}", err=True)
+        click.echo(f"{finding.kind} {finding.namespace}/{finding.name}: refused: {finding.message}", err=True)
     rendered = render(found.admitted, found.others, fetched)
     secrets = [obj for obj in found.others if obj["kind"] == "Secret"]
     deployed = [obj for obj in found.admitted if offline.deployed(obj)]
@@ -68,10 +69,10 @@ def command(
     for (namespace, base, key), data in sorted(rendered.files.items()):
         _write(out, (namespace, "files", base, key), data)
     for kind, at, why in skips:
-        typer.echo(f"{kind} {at}: skipped: {why}", err=True)
+        click.echo(f"{kind} {at}: skipped: {why}", err=True)
     for obj in found.admitted:
         if obj["kind"] not in keystone.SYSTEM.folders and obj not in deployed:
-            typer.echo(
+            click.echo(
                 f"{obj['kind']} {key_of(obj)}: admitted; what it makes depends on its server's answers", err=True
             )
     if output is Output.json:
@@ -79,8 +80,8 @@ def command(
         names = sorted("/".join((namespace, "files", base, key)) for namespace, base, key in rendered.files)
         print_json({"out": str(out), "children": len(children), "files": names, "skipped": left})
     else:
-        typer.echo(f"{out}: {len(children)} children, {len(rendered.files)} files")
-    raise typer.Exit(1 if refused or skips else 0)
+        click.echo(f"{out}: {len(children)} children, {len(rendered.files)} files")
+    raise click.exceptions.Exit(1 if refused or skips else 0)
 
 
 def _write(out: Path, parts: tuple[str, ...], data: bytes) -> None:

@@ -4,37 +4,36 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from moorage.cli.options import AllowedNetworksOption, ContextOption, KubeconfigOption
+from moorage.cli.signature import Option
 
 
 def command(
     kinds: Annotated[
-        list[str] | None, typer.Option("--kinds", help="Only these kinds (repeat the option); default: all.")
+        list[str] | None, Option("--kinds", help="Only these kinds (repeat the option); default: all.")
     ] = None,
     namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", help="Only this namespace; default: the whole cluster.")
+        str | None, Option("--namespace", "-n", help="Only this namespace; default: the whole cluster.")
     ] = None,
     leader_elect: Annotated[
-        bool, typer.Option("--leader-elect/--no-leader-elect", help="Elect a leader among replicas by a Lease.")
+        bool, Option("--leader-elect/--no-leader-elect", help="Elect a leader among replicas by a Lease.")
     ] = True,
-    webhooks: Annotated[bool, typer.Option("--webhooks/--no-webhooks", help="Serve the admission webhooks.")] = True,
-    webhook_bind: Annotated[str, typer.Option(help="Address of the admission webhooks.")] = "0.0.0.0:9443",
+    webhooks: Annotated[bool, Option("--webhooks/--no-webhooks", help="Serve the admission webhooks.")] = True,
+    webhook_bind: Annotated[str, Option(help="Address of the admission webhooks.")] = "0.0.0.0:9443",
     webhook_url: Annotated[
-        str | None, typer.Option(help="URL by which the API server reaches the webhooks; default: by the Service.")
+        str | None, Option(help="URL by which the API server reaches the webhooks; default: by the Service.")
     ] = None,
     webhook_certificates: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="FOLDER",
             help="tls.crt and tls.key of the webhooks, read again when they change, as cert-manager mounts them; default: certificates of our own.",
         ),
     ] = None,
-    metrics_bind: Annotated[str, typer.Option(help="Address of /metrics.")] = "0.0.0.0:8080",
-    health_bind: Annotated[str, typer.Option(help="Address of /healthz and /readyz.")] = "0.0.0.0:8081",
-    workers: Annotated[int, typer.Option(min=1, help="Passes at once for each kind.")] = 4,
-    resync: Annotated[str, typer.Option(help="How often everything is looked at again.")] = "10m",
+    metrics_bind: Annotated[str, Option(help="Address of /metrics.")] = "0.0.0.0:8080",
+    health_bind: Annotated[str, Option(help="Address of /healthz and /readyz.")] = "0.0.0.0:8081",
+    workers: Annotated[int, Option(min=1, help="Passes at once for each kind.")] = 4,
+    resync: Annotated[str, Option(help="How often everything is looked at again.")] = "10m",
     federation_metadata_allow_cidrs: AllowedNetworksOption = "",
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from moorage.cli.options import (
     AllNamespacesOption,
@@ -15,13 +15,14 @@ from moorage.cli.options import (
     OutputOption,
 )
 from moorage.cli.server import State, Target, age, nothing_declared, print_json, print_table, states, with_client
+from moorage.cli.signature import Option
 
 if TYPE_CHECKING:
     from moorage.kube.client import Client
 
 
 def command(
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Print again whenever something changes.")] = False,
+    watch: Annotated[bool, Option("--watch", "-w", help="Print again whenever something changes.")] = False,
     output: OutputOption = Output.text,
     namespace: NamespaceOption = None,
     everywhere: AllNamespacesOption = False,
@@ -50,7 +51,7 @@ def command(
         return found
 
     found = with_client(target, show)
-    raise typer.Exit(0 if all(state.ready for state in found) else 1)
+    raise click.exceptions.Exit(0 if all(state.ready for state in found) else 1)
 
 
 def _print(found: list[State], output: Output, nothing: str = "") -> None:
@@ -58,7 +59,7 @@ def _print(found: list[State], output: Output, nothing: str = "") -> None:
         print_json([state.to_wire() for state in found])
         return
     if not found:
-        typer.echo(nothing or "nothing is declared here any more")
+        click.echo(nothing or "nothing is declared here any more")
         return
     rows = [(s.kind, s.namespace, s.name, "yes" if s.ready else "no", age(s.since), s.reason, s.message) for s in found]
     print_table(("KIND", "NAMESPACE", "NAME", "READY", "SINCE", "REASON", "MESSAGE"), rows)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from moorage.cli.options import (
     AllNamespacesOption,
@@ -22,6 +22,7 @@ from moorage.cli.options import (
 )
 from moorage.cli.redaction import redacted, without_secrets
 from moorage.cli.server import Target, nothing_declared, print_json, states, with_client
+from moorage.cli.signature import Option
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject, ResourceType
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    out: Annotated[Path, typer.Option("--out", help="The archive to write.")] = Path("moorage-support.tar.gz"),
+    out: Annotated[Path, Option("--out", help="The archive to write.")] = Path("moorage-support.tar.gz"),
     output: OutputOption = Output.text,
     namespace: NamespaceOption = None,
     everywhere: AllNamespacesOption = False,
@@ -50,11 +51,11 @@ def command(
         why = (error.strerror or "cannot be written").lower()
         raise InputError(str(out), why, "Name a file that may be written with --out") from error
     if remark:
-        typer.echo(f"warning: {remark}", err=True)
+        click.echo(f"warning: {remark}", err=True)
     if output is Output.json:
         print_json({"archive": str(out), "files": sorted(files)})
     else:
-        typer.echo(f"{out}: {len(files)} files")
+        click.echo(f"{out}: {len(files)} files")
 
 
 def _write(out: Path, files: Mapping[str, str]) -> None:

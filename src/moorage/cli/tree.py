@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from moorage.cli.options import ContextOption, KubeconfigOption, NamespaceOption, Output, OutputOption
 from moorage.cli.server import Target, age, kind_named, print_json, state_of, with_client
+from moorage.cli.signature import Argument
 from moorage.core.errors import RefusedError
 from moorage.core.meta import JsonObject, Key, key_of, owners_of
 
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def command(
-    kind: Annotated[str, typer.Argument(help="Kind, such as Keystone.")],
-    name: Annotated[str, typer.Argument(help="Name of the resource.")],
+    kind: Annotated[str, Argument(help="Kind, such as Keystone.")],
+    name: Annotated[str, Argument(help="Name of the resource.")],
     output: OutputOption = Output.text,
     namespace: NamespaceOption = None,
     kubeconfig: KubeconfigOption = None,
@@ -141,16 +142,16 @@ def _summary(obj: JsonObject) -> str:
 
 
 def _print(root: JsonObject) -> None:
-    typer.echo(f"{root['kind']} {root['namespace']}/{root['name']}")
+    click.echo(f"{root['kind']} {root['namespace']}/{root['name']}")
     for item in root["conditions"]:
         mark = {"True": "+", "False": "-"}.get(item["status"], "?")
-        typer.echo(f"  {mark} {item['type']}: {item['reason']}  {item.get('message', '')}".rstrip())
+        click.echo(f"  {mark} {item['type']}: {item['reason']}  {item.get('message', '')}".rstrip())
     _print_children(root["children"], "", root["namespace"])
     if root["events"]:
-        typer.echo("events:")
+        click.echo("events:")
         for event in root["events"]:
             times = f" (x{event['count']})" if event["count"] > 1 else ""
-            typer.echo(f"  {age(event['last'])} ago  {event['type']}  {event['reason']}: {event['message']}{times}")
+            click.echo(f"  {age(event['last'])} ago  {event['type']}  {event['reason']}: {event['message']}{times}")
 
 
 def _print_children(children: list[JsonObject], indent: str, namespace: str) -> None:
@@ -158,5 +159,5 @@ def _print_children(children: list[JsonObject], indent: str, namespace: str) -> 
         last = position == len(children) - 1
         summary = f"  {child['summary']}" if child["summary"] else ""
         name = child["name"] if child["namespace"] == namespace else f"{child['namespace']}/{child['name']}"
-        typer.echo(f"{indent}{'└── ' if last else '├── '}{child['kind']} {name}{summary}  {age(child['created'])}")
+        click.echo(f"{indent}{'└── ' if last else '├── '}{child['kind']} {name}{summary}  {age(child['created'])}")
         _print_children(child["children"], indent + ("    " if last else "│   "), child["namespace"])

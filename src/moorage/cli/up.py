@@ -5,27 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from moorage.cli.options import AllowedNetworksOption
+from moorage.cli.signature import Option
 
 
 def command(
     data: Annotated[
-        str, typer.Option("--data", help="Folder that holds everything: database, keys, volumes, logs.")
+        str, Option("--data", help="Folder that holds everything: database, keys, volumes, logs.")
     ] = "~/.local/share/moorage",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port of the API server; 0: any free one.")] = 0,
-    history: Annotated[str, typer.Option("--history", help="How long watches can be resumed.")] = "5m",
-    log_level: Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")] = "warning",
+    port: Annotated[int, Option("--port", min=0, max=65535, help="Port of the API server; 0: any free one.")] = 0,
+    history: Annotated[str, Option("--history", help="How long watches can be resumed.")] = "5m",
+    log_level: Annotated[str, Option("--log-level", help="debug, info, warning or error.")] = "warning",
     metrics_bind: Annotated[
-        str, typer.Option(help="Address of the controllers' /metrics, such as 127.0.0.1:8080; default: none.")
+        str, Option(help="Address of the controllers' /metrics, such as 127.0.0.1:8080; default: none.")
     ] = "",
     federation_metadata_allow_cidrs: AllowedNetworksOption = "",
     image: Annotated[
         list[str] | None,
-        typer.Option(
-            "--image", metavar="NAME=FOLDER", help="An image of your own for pods: a folder with an image.toml."
-        ),
+        Option("--image", metavar="NAME=FOLDER", help="An image of your own for pods: a folder with an image.toml."),
     ] = None,
 ) -> None:
     """Start one-machine mode: API server, all controllers, and a node that runs pods as processes of this machine.

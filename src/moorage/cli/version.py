@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 
-import typer
+import click
 
 from moorage.cli.options import Output, OutputOption
 
@@ -18,4 +18,4 @@ def command(output: OutputOption = Output.text) -> None:
     from moorage import __version__
 
     facts = {"moorage": __version__, "python": platform.python_version(), "system": platform.platform(terse=True)}
-    typer.echo(json.dumps(facts) if output is Output.json else "\n".join(f"{k}: {v}" for k, v in facts.items()))
+    click.echo(json.dumps(facts) if output is Output.json else "\n".join(f"{k}: {v}" for k, v in facts.items()))

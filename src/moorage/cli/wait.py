@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from moorage.cli.options import ContextOption, KubeconfigOption, NamespaceOption, Output, OutputOption
 from moorage.cli.printable import printable
 from moorage.cli.server import Target, condition_named, kind_named, print_json, state_of, with_client
+from moorage.cli.signature import Argument, Option
 from moorage.core import conditions
 from moorage.core.durations import parse_duration
 from moorage.core.errors import InputError, RefusedError
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def command(
-    kind: Annotated[str, typer.Argument(help="Kind, such as KeystoneIdentityBackend.")],
-    name: Annotated[str, typer.Argument(help="Name of the resource.")],
-    condition: Annotated[str, typer.Option("--for", help="Condition that must become True.")] = "Ready",
-    timeout: Annotated[str, typer.Option("--timeout", help="How long to wait, such as 90s or 5m.")] = "5m",
+    kind: Annotated[str, Argument(help="Kind, such as KeystoneIdentityBackend.")],
+    name: Annotated[str, Argument(help="Name of the resource.")],
+    condition: Annotated[str, Option("--for", help="Condition that must become True.")] = "Ready",
+    timeout: Annotated[str, Option("--timeout", help="How long to wait, such as 90s or 5m.")] = "5m",
     output: OutputOption = Output.text,
     namespace: NamespaceOption = None,
     kubeconfig: KubeconfigOption = None,
@@ -70,7 +71,7 @@ class Progress:
         if line != self.said:
             self.said = line
             if not self.quiet:
-                typer.echo(printable(line))
+                click.echo(printable(line))
 
 
 async def _follow(client: Client, resource: ResourceType, key: Key, condition: str, progress: Progress) -> None:
