@@ -37,7 +37,9 @@ def facts(folder: Path) -> list[str]:
     )
     memory = int(next(line for line in _lines("/proc/meminfo") if line.startswith("MemTotal")).split()[1]) / 1024**2
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    packages = ", ".join(f"{name} {_version(name)}" for name in ("aiohttp", "httptools", "uvloop", "pydantic", "kopf"))
+    packages = ", ".join(
+        f"{name} {_version(name)}" for name in ("aiohttp", "httptools", "uvloop", "pydantic-core", "kopf")
+    )
     return [
         f"Machine: {os.cpu_count()} cores of {model}, {memory:.0f} GiB, {platform.system()} {platform.release()}, "
         f"{_filesystem(folder)}; load at the end {load} (1, 5, 15 minutes)",

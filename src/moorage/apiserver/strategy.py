@@ -7,7 +7,6 @@ Built-in kinds go through builtin.py, custom ones through their schema; both thr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from moorage.apiserver import builtin, metadata
 from moorage.apiserver.errors import bad_request
@@ -194,7 +193,7 @@ def validate(served: ServedType, obj: JsonObject, old: JsonObject | None, subres
 def _below_status(error: FieldError) -> FieldError:
     """The same complaint as a write of the status words it: the sentence names the field from the status on."""
     if error.path.startswith("status.") and error.detail.startswith(f"{error.path} in body"):
-        return replace(error, detail=error.detail.removeprefix("status."))
+        return error._replace(detail=error.detail.removeprefix("status."))
     return error
 
 

@@ -6,7 +6,6 @@ Enters: plain objects as they stand on the wire. Leaves: small frozen values. Kn
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -55,8 +54,7 @@ class ResourceType(NamedTuple):
         return "/".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(NamedTuple):
     """A reference to one object of any kind."""
 
     api_version: str

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from moorage.core import names
 from moorage.core.jsoncopy import copied
@@ -22,8 +22,7 @@ Placed = tuple[str, int, JsonObject]
 """File, number of the document in it, object."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One complaint about one object of one file."""
 
     file: str
@@ -37,8 +36,7 @@ class Finding:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class LintResult:
+class LintResult(NamedTuple):
     """What a whole call found. `admitted` are the completed objects of our kinds, `others` Secrets and ConfigMaps."""
 
     objects: int
@@ -52,7 +50,7 @@ class LintResult:
 
     def to_wire(self, *, strict: bool = False) -> JsonObject:
         """The JSON form of spec/cli.md."""
-        rows = [{name: getattr(finding, name) for name in Finding.__slots__} for finding in self.findings]
+        rows = [{name: getattr(finding, name) for name in Finding._fields} for finding in self.findings]
         return {"valid": self.valid(strict=strict), "objects": self.objects, "findings": rows}
 
 

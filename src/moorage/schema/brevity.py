@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Final, TypeVar
 
 from .fielderror import INDEX, NO_VALUE, FieldError
@@ -35,7 +34,7 @@ def few(findings: Iterable[F]) -> Iterator[F]:
             if isinstance(item, str):
                 yield f"{item.partition(': ')[0]}: {told}"
             else:
-                yield replace(item, value=NO_VALUE, detail=told)
+                yield item._replace(value=NO_VALUE, detail=told)
 
 
 def _kind(item: FieldError | str) -> tuple[str, str]:

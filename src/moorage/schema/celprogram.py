@@ -6,8 +6,7 @@ Enters: a Node with `x-kubernetes-validations`. Leaves: CompiledRules that answe
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from moorage.core.meta import JsonObject
 
@@ -31,8 +30,7 @@ def reads(expression: str, name: str) -> bool:
     return re.search(rf"\b{name}\b", _TEXT.sub("''", expression)) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledRule:
+class CompiledRule(NamedTuple):
     """One rule, ready to run.
 
     Attributes:

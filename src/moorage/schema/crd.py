@@ -10,10 +10,9 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, get_args, get_origin
 
-from pydantic.fields import FieldInfo
-
 from moorage.core.meta import JsonObject
 
+from .declared import Field
 from .model import Marks, Model, Resource
 
 _SCALARS: Final[Mapping[Any, JsonObject]] = {
@@ -35,11 +34,10 @@ def schema_of(model: type[Model]) -> JsonObject:
     """
     properties: JsonObject = {}
     required: list[str] = []
-    for name, info in model.model_fields.items():
-        wire_name = info.alias or name
-        properties[wire_name] = _field_schema(info)
-        if info.is_required():
-            required.append(wire_name)
+    for info in model.model_fields.values():
+        properties[info.alias] = _field_schema(info)
+        if info.is_required:
+            required.append(info.alias)
     return _object(model, properties, required)
 
 
@@ -51,12 +49,12 @@ def resource_schema(model: type[Resource]) -> JsonObject:
         "metadata": {"type": "object"},
     }
     required = []
-    for name, info in model.model_fields.items():
-        wire_name = info.alias or name
+    for info in model.model_fields.values():
+        wire_name = info.alias
         if wire_name in properties:
             continue
         properties[wire_name] = _field_schema(info)
-        if info.is_required() and wire_name != "status":
+        if info.is_required and wire_name != "status":
             required.append(wire_name)
         if wire_name == "status":
             properties[wire_name].pop("default", None)
@@ -80,13 +78,11 @@ def _clean(text: str) -> str:
     return " ".join(text.split())
 
 
-def _marks(info: FieldInfo) -> Marks:
-    extra = info.json_schema_extra
-    found = extra.get("moorage") if isinstance(extra, dict) else None
-    return found if isinstance(found, Marks) else Marks()
+def _marks(info: Field) -> Marks:
+    return info.extra if isinstance(info.extra, Marks) else Marks()
 
 
-def _field_schema(info: FieldInfo) -> JsonObject:
+def _field_schema(info: Field) -> JsonObject:
     marks = _marks(info)
     schema = _annotation_schema(info.annotation)
     rules = schema.pop("x-kubernetes-validations", [])
@@ -97,16 +93,15 @@ def _field_schema(info: FieldInfo) -> JsonObject:
     rules = [*rules, *(rule.to_wire() for rule in marks.rules)]
     if rules:
         schema["x-kubernetes-validations"] = rules
-    if marks.default_in_schema and not info.is_required() and (default := _default(info)) is not None:
+    if marks.default_in_schema and not info.is_required and (default := _default(info)) is not None:
         schema["default"] = default
     if marks.example is not None:
         schema["example"] = marks.example
     return schema
 
 
-def _default(info: FieldInfo) -> Any:
-    value = info.get_default(call_default_factory=True, validated_data={})
-    return _plain(value)
+def _default(info: Field) -> Any:
+    return _plain(info.any_default())
 
 
 def _plain(value: Any) -> Any:
@@ -145,7 +140,7 @@ def _item_schema(annotation: Any, *marks: Any) -> JsonObject:
     """An item of a list or map with bounds of its own: `tuple[Annotated[str, field(doc=..., pattern=...)], ...]`."""
     schema = _annotation_schema(annotation)
     for info in marks:
-        if isinstance(info, FieldInfo):
+        if isinstance(info, Field):
             schema.update(_marks(info).bounds)
     return schema
 

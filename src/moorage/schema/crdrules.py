@@ -70,7 +70,7 @@ def _default(node: Node, path: str) -> Iterator[FieldError]:
     validate(node, value, MISSING, None, found)
     for error in found.errors:
         where = f"{path}.{error.path}" if error.path else path
-        yield replace(error, path=where)
+        yield error._replace(path=where)
 
 
 def _shown(rule: JsonObject) -> Verbatim:

@@ -7,8 +7,7 @@ Source: Kubernetes documentation, "Specifying a structural schema"; recorded fro
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from moorage.core.meta import JsonObject
 
@@ -33,8 +32,7 @@ _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 _META_FIELDS: Final = frozenset({"name", "generateName"})
 
 
-@dataclass(frozen=True, slots=True)
-class _At:
+class _At(NamedTuple):
     """A schema and where it stands."""
 
     schema: JsonObject

@@ -10,10 +10,9 @@ import json
 import math
 import re
 from collections.abc import Iterable, Set
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from moorage.core.meta import JsonObject
 
@@ -129,8 +128,7 @@ def _escape(char: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(NamedTuple):
     """One complaint about one field.
 
     Args:

@@ -94,7 +94,7 @@ class Kind(Generic[R]):
         """The typed form of an object that the server admitted; an absent status reads as an empty one.
 
         Raises:
-            pydantic.ValidationError: the object does not fit its own schema, which is a bug of whoever admitted it.
+            pydantic_core.ValidationError: the object does not fit its own schema, which is a bug of whoever admitted it.
         """
         if obj.get("status") is None and "status" in self.model.model_fields:
             obj = {**obj, "status": {}}

@@ -1,25 +1,20 @@
 """Typed declarations: the one place where a field of our own kinds is written down.
 
-Enters: class bodies of a room's `types.py`. Leaves: frozen pydantic models that read the wire form, and the marks from
+Enters: class bodies of a room's `types.py`. Leaves: frozen structures that read the wire form, and the marks from
 which `crd.py` makes the CRD. It validates only what parsing needs; bounds and rules are the schema engine's work.
 """
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal
-
-import pydantic
-from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticUndefined
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from moorage.core.meta import JsonObject, Key, Ref
 
+from .declared import NOTHING, Structure, declare
 from .rule import Rule
 
 ListType = Literal["atomic", "map", "set"]
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
+class Marks(NamedTuple):
     """What `field` noted about one field, for the CRD; names as in the CRD."""
 
     bounds: tuple[tuple[str, Any], ...] = ()
@@ -37,7 +32,7 @@ _BOUND_NAMES: Final = {
 
 
 def field(
-    default: Any = PydanticUndefined,
+    default: Any = NOTHING,
     *,
     doc: str,
     alias: str | None = None,
@@ -77,28 +72,23 @@ def field(
     }  # fmt: skip
     bounds = tuple((_BOUND_NAMES[name], value) for name, value in given.items() if value is not None)
     marks = Marks(bounds, tuple(rules), default_in_schema, example)
-    return pydantic.Field(default, alias=alias, description=doc, json_schema_extra={"moorage": marks})  # type: ignore[dict-item]
+    return declare(default, alias=alias or "", description=doc, extra=marks)
 
 
-class Model(pydantic.BaseModel):
-    """Base of all declared structures: frozen, camelCase on the wire, unknown wire fields ignored.
+class Model(Structure):
+    """Base of what kinds declare: camelCase on the wire, unknown wire fields are ignored. `rules` are CEL rules of the whole object."""
 
-    `rules` are CEL rules of the whole object.
-    """
-
-    model_config = pydantic.ConfigDict(
-        frozen=True,
-        alias_generator=to_camel,
-        populate_by_name=True,
-        extra="ignore",
-        hide_input_in_errors=True,
-        defer_build=True,
-    )
     rules: ClassVar[tuple[Rule, ...]] = ()
+
+    @staticmethod
+    def wire_name(attribute: str) -> str:
+        """camelCase of the attribute's name."""
+        first, *others = attribute.split("_")
+        return first + "".join(word.capitalize() for word in others)
 
     def to_wire(self) -> JsonObject:
         """The wire form of what was set; unset and absent fields are left out."""
-        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
+        return self.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
 
 
 class OwnerReference(Model):
@@ -115,15 +105,15 @@ class OwnerReference(Model):
 class ObjectMeta(Model):
     """metav1.ObjectMeta; fields that we do not name are kept as they are. Times are RFC 3339 text."""
 
-    model_config = pydantic.ConfigDict(extra="allow")
+    unknown = "allow"
 
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
-    labels: dict[str, str] = pydantic.Field(default_factory=dict)  # a plain {} would be copied deeply for each object
-    annotations: dict[str, str] = pydantic.Field(default_factory=dict)
+    labels: dict[str, str] = declare(factory=dict)  # a plain {} would be copied deeply for each object
+    annotations: dict[str, str] = declare(factory=dict)
     finalizers: tuple[str, ...] = ()
     owner_references: tuple[OwnerReference, ...] = ()
     creation_timestamp: str | None = None

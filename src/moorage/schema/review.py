@@ -6,9 +6,9 @@ Enters: an object, its stored form, its siblings and the time, all as values. Le
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from moorage.core.meta import JsonObject, ResourceType
 
@@ -43,8 +43,7 @@ def verdict(errors: Iterable[FieldError] = (), warnings: Iterable[str] = ()) -> 
     return Verdict(tuple(errors), tuple(warnings))
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(NamedTuple):
     """One question to a room's validation.
 
     Args:
@@ -98,7 +97,7 @@ class Admission:
         found = self.validate(review)
         errors: Iterable[FieldError] = found.errors
         if errors and review.old is not None:
-            known = {error.identity for error in self._earned(replace(review, object=review.old))}
+            known = {error.identity for error in self._earned(review._replace(object=review.old))}
             errors = [error for error in errors if error.type is ErrorType.INTERNAL or error.identity not in known]
         return Verdict(tuple(few(errors)), tuple(few(dict.fromkeys(found.warnings))), found.kept)
 

@@ -5,16 +5,14 @@ Enters: literals in a room's `types.py`. Leaves: their entries in a CRD. It eval
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from moorage.core.meta import JsonObject
 
 ColumnType = Literal["string", "integer", "number", "boolean", "date"]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One `x-kubernetes-validations` entry. A rule that names `oldSelf` holds between the stored and the new value.
 
     Args:
@@ -37,8 +35,7 @@ class Rule:
         return wire
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """One printer column. `priority` 0 is shown always, more only with `-o wide`."""
 
     name: str

@@ -8,7 +8,7 @@ Source: apiextensions `schema/cel`, recorded from kube-apiserver 1.36.3.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from moorage.core.meta import JsonObject
 
@@ -33,8 +33,7 @@ class _Walk:
     stopped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """A value, what was stored there (or MISSING), and whether the place as a whole stayed as it was."""
 
     value: Any

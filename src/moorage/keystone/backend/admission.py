@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
-import pydantic
+from pydantic_core import ValidationError
 
 from moorage.core.jsoncopy import copied
 from moorage.core.meta import JsonObject, ResourceType
@@ -82,7 +82,7 @@ def validate(review: Review) -> Verdict:
     """All complaints and warnings."""
     try:
         found = list(_findings(review.object, review))
-    except pydantic.ValidationError as error:
+    except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         path = ".".join(map(str, first["loc"]))
         return verdict([internal(path, f"this version cannot read the object: {first['msg']}")])

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from .types import KeystoneIdentityBackend
@@ -85,8 +85,7 @@ class Part:
     pair: Pair | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
+class Base(NamedTuple):
     """The public address, taken apart. `port` is None when it is the scheme's own."""
 
     url: str

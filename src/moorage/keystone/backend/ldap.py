@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from moorage.render.ini import UnsafeValue, render_ini
@@ -31,8 +31,7 @@ _COUNT: Final = re.compile(r"[0-9]+")
 _FORMS: Final = {NUMBER: "an integer", DECIMAL: "a number", TRUTH: "true or false"}
 
 
-@dataclass(frozen=True, slots=True)
-class TypedOption:
+class TypedOption(NamedTuple):
     """A field of `spec.ldap` and the option it becomes."""
 
     attributes: tuple[str, ...]
@@ -53,7 +52,7 @@ class TypedOption:
 
 def _options(model: type[Model], attributes: tuple[str, ...], path: str) -> Iterator[TypedOption]:
     for name, info in model.model_fields.items():
-        here, where = (*attributes, name), f"{path}.{info.alias or name}"
+        here, where = (*attributes, name), f"{path}.{info.alias}"
         for mark in info.metadata:
             if isinstance(mark, Option):
                 yield TypedOption(here, where, mark.name)

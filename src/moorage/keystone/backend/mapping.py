@@ -187,7 +187,7 @@ def _texts(path: str, node: Any) -> Iterator[tuple[str, str]]:
     """Every text of an entry with its path; of a local one Keystone replaces placeholders in all of them."""
     if isinstance(node, Model):
         for name, info in type(node).model_fields.items():
-            yield from _texts(f"{path}.{info.alias or name}", getattr(node, name))
+            yield from _texts(f"{path}.{info.alias}", getattr(node, name))
     elif isinstance(node, tuple):
         for index, child in enumerate(node):
             yield from _texts(f"{path}[{index}]", child)

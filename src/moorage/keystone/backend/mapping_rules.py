@@ -26,7 +26,7 @@ def keystone_rules(mappings: Sequence[MappingRule] | None) -> list[JsonObject]:
 
 
 def _local(local: MappingLocal) -> JsonObject:
-    found: JsonObject = local.model_dump(mode="json", exclude_none=True)
+    found: JsonObject = local.model_dump(exclude_none=True)
     for project in found.get("projects", ()):
         project.setdefault("roles", [])
     return found

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 DOCUMENT_LIMIT: Final = 262144
 """Bytes of a metadata document at most, whatever its source."""
 Data: TypeAlias = Mapping[str, bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(NamedTuple):
     """Why a backend is skipped; its siblings are not. `message` names the object, the rule and the fix, never a value.
 
     `pending`: nobody needs to do anything, what is missing comes by itself.

@@ -124,7 +124,7 @@ def _urls(oidc: Oidc) -> Iterator[tuple[str, str | None]]:
 
 
 def _alias(model: Oidc | OidcEndpoints | None, name: str) -> str:
-    return type(model).model_fields[name].alias or name if model else name
+    return type(model).model_fields[name].alias if model else name
 
 
 def _check_discovery(oidc: Oidc, *, creating: bool) -> Iterator[FieldError]:

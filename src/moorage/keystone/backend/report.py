@@ -246,7 +246,7 @@ def _applied(seen: Seen) -> JsonObject:
     settled = first_answer(DOMAIN_RULES, seen) is None
     making = settled and bool(seen.wanted_objects.rules) and not foreign(seen) and not seen.objects.taken_by
     record = applied_after(seen, making=making)
-    kept = record.model_dump(mode="json", by_alias=True, exclude_none=True)
+    kept = record.model_dump(by_alias=True, exclude_none=True)
     return {"applied": kept if any(kept.values()) else None}
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from moorage.core.meta import JsonObject
 from moorage.schema.fielderror import duplicate, invalid
@@ -24,8 +23,7 @@ _SHOWN: Final = 3
 _SCHEME: Final = re.compile(r"^https?://")
 
 
-@dataclass(frozen=True, slots=True)
-class Sibling:
+class Sibling(NamedTuple):
     """What the rules need of another backend."""
 
     name: str

@@ -4,8 +4,7 @@ Enters: nothing. Leaves: the models from which the CRD, the reference and the ch
 here: the `Option` mark names the `[ldap]` option that a field becomes. It renders and judges nothing itself.
 """
 
-from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 from moorage.schema.kind import Kind
 from moorage.schema.model import Model, Resource, StoredCondition, conditions_field, field
@@ -32,8 +31,7 @@ STAGE: Final = "stage"
 SWITCH: Final = "switch"
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """Mark of a field that is rendered as this option of `[ldap]`."""
 
     name: str

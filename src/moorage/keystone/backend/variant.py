@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from moorage.schema.fielderror import FieldError
 
@@ -35,8 +36,7 @@ class Rendered:
     fields: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(NamedTuple):
     """One type of backend.
 
     Args:
@@ -54,8 +54,7 @@ class Variant:
     document: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """A Secret as a variant speaks of it: `what` it is in a sentence, and the reason when it is not usable."""
 
     what: str

@@ -11,23 +11,31 @@ Kinds of recipes:
 from __future__ import annotations
 
 import platform
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ValidationError
 
 from moorage.core.digest import json_digest
 from moorage.core.errors import InputError
+from moorage.schema.declared import Structure, declare
 
 _BUILDER_VERSION = 1
 """Part of every digest: raise it when the builder makes a different tree from the same recipe."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+_SHAPES = {
+    "name": re.compile(r"[a-z0-9]+([._:/-][a-z0-9]+)*"),
+    "tag": re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}"),
+}
+
+
+class _Part(Structure):
+    unknown = "forbid"
 
 
 class PythonPart(_Part):
@@ -51,8 +59,8 @@ class UserPart(_Part):
 class RecipeFile(_Part):
     """`image.toml` as it stands."""
 
-    name: str = Field(pattern=r"^[a-z0-9]+([._:/-][a-z0-9]+)*$")
-    tag: str = Field(pattern=r"^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$")
+    name: str
+    tag: str
     kind: Literal["debian", "host"] = "debian"
     suite: str = "bookworm"
     packages: tuple[str, ...] = ()
@@ -61,8 +69,8 @@ class RecipeFile(_Part):
     users: tuple[UserPart, ...] = ()
     working_directory: str = "/"
     entrypoint: tuple[str, ...] = ()
-    environment: dict[str, str] = Field(default_factory=dict)
-    files: dict[str, str] = Field(default_factory=dict)
+    environment: dict[str, str] = declare(factory=dict)
+    files: dict[str, str] = declare(factory=dict)
     directories: tuple[str, ...] = ()
 
 
@@ -102,6 +110,9 @@ def load(folder: Path) -> Loaded:
         raise InputError(str(path), str(error)) from error
     except ValidationError as error:
         raise InputError(str(path), _complaints(error)) from error
+    for name, shape in _SHAPES.items():
+        if not shape.fullmatch(getattr(parsed, name)):
+            raise InputError(str(path), f"{name}: does not match {shape.pattern}")
     return Loaded(parsed, folder, _digest(parsed, requirements), requirements)
 
 
@@ -109,7 +120,7 @@ def _digest(parsed: RecipeFile, requirements: str) -> str:
     facts: Mapping[str, Any] = {
         "builder": _BUILDER_VERSION,
         "machine": platform.machine(),
-        "recipe": parsed.model_dump(mode="json"),
+        "recipe": parsed.model_dump(),
         "requirements": requirements,
     }
     return json_digest(facts)

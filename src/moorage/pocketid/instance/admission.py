@@ -96,8 +96,8 @@ def _unused(spec: Spec) -> Iterator[str]:
     for name in sorted(spec.model_fields_set - _SHARED):
         value = getattr(spec, name)
         info = Spec.model_fields[name]
-        if value is not None and value != info.get_default(call_default_factory=True, validated_data={}):
-            yield f"spec.{info.alias or name}: has no effect on an external instance"
+        if value is not None and value != info.any_default():
+            yield f"spec.{info.alias}: has no effect on an external instance"
 
 
 def _inline(path: str, node: Any) -> Iterator[str]:
@@ -107,7 +107,7 @@ def _inline(path: str, node: Any) -> Iterator[str]:
             yield path
     elif isinstance(node, Model):
         for name, info in type(node).model_fields.items():
-            yield from _inline(f"{path}.{info.alias or name}", getattr(node, name))
+            yield from _inline(f"{path}.{info.alias}", getattr(node, name))
 
 
 def _size_fault(size: str) -> str:

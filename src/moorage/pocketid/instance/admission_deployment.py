@@ -148,8 +148,7 @@ def _unheard(spec: Spec) -> Iterator[Finding]:
         blocks = ("smtp", "email_notifications", "ldap", "user_management", "webauthn", "cimd_url_allowlist")
         for name in blocks:
             if getattr(spec, name) is not None:
-                alias = Spec.model_fields[name].alias or name
-                yield f"spec.{alias}: the server reads it only while ui.configDisabled is true"
+                yield f"spec.{Spec.model_fields[name].alias}: the server reads it only while ui.configDisabled is true"
     if spec.route is not None and spec.route.enabled and not spec.route.parent_refs:
         yield "spec.route.parentRefs: without a Gateway nothing leads to the route"
 

@@ -61,7 +61,7 @@ def variables(spec: Spec) -> list[Variable]:
 def _walk(path: str, node: Model) -> Iterator[Variable]:
     """A variable for each marked field that has a value."""
     for name, info in type(node).model_fields.items():
-        value, below = getattr(node, name), f"{path}.{info.alias or name}"
+        value, below = getattr(node, name), f"{path}.{info.alias}"
         mark = next((item for item in info.metadata if isinstance(item, Env)), None)
         if value is None:
             continue

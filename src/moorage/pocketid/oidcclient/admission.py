@@ -46,7 +46,7 @@ def server_limits(client: PocketIDOIDCClient, _review: Review) -> Iterator[Findi
 def keys(client: PocketIDOIDCClient, _review: Review) -> Iterator[Finding]:
     """No two values share a key of the credentials Secret, and every key fits into one."""
     spec, chosen = client.spec, client.spec.credentials.key_names
-    fields = [(info.alias or name, getattr(chosen, name)) for name, info in SecretKeys.model_fields.items()]
+    fields = [(info.alias, getattr(chosen, name)) for name, info in SecretKeys.model_fields.items()]
     taken = [(f".{field}", name) for field, name in fields]
     yield from twice("spec.secret.keys", taken, "is the name of")
     for field, name in fields:

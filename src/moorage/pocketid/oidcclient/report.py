@@ -219,7 +219,7 @@ def _credentials(seen: Seen, client: Client) -> Any:
 
 
 def _wire(model: Model) -> JsonObject:
-    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return model.model_dump(by_alias=True, exclude_none=True)
 
 
 def _features(seen: Seen) -> JsonObject:
