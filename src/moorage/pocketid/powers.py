@@ -43,11 +43,6 @@ def not_trusted(seen: Sibling[Any, Any], asked: str, further: str = "") -> str:
     return may_not(asked, seen.resource.metadata.namespace, Key(instance.namespace, instance.name), further)
 
 
-def exists(asked: str, space: str, instance: Key, further: str = "") -> str:
-    """The sentence of what others made: what is asked, which namespace may not have it, and the ways out."""
-    return may_not(asked, space, instance, f"take another name, have what is there deleted in Pocket-ID, {further}")
-
-
 def may_not(asked: str, space: str, instance: Key, further: str = "") -> str:
     """What is asked, which namespace may not have it, and the ways out."""
     return (
@@ -57,8 +52,8 @@ def may_not(asked: str, space: str, instance: Key, further: str = "") -> str:
 
 
 def taken_back(field: str) -> str:
-    """The way out for what was made here before, where the status is lost, or the resource was deleted and it stayed."""
-    return f"have its id written into status.{field} (kubectl edit --subresource=status) if it was made here before, "
+    """The ways out where something is there: one for what was made here before, and the status is lost, or the resource was deleted and it stayed."""
+    return f"take another name, have what is there deleted in Pocket-ID, have its id written into status.{field} (kubectl edit --subresource=status) if it was made here before, "
 
 
 def first_name(seen: Sibling[Any, Any], declared: str) -> str:

@@ -202,16 +202,13 @@ async def test_a_client_that_a_tenants_own_server_announced_is_not_taken_over_by
 
 
 @pytest.mark.case("PIDF5")
-@pytest.mark.parametrize("restricted", [False, True])
-async def test_a_client_of_a_metadata_document_is_had_unless_somebody_restricted_it(
-    apart: Scene, *, restricted: bool
-) -> None:
-    """No resource can make one; whom an administrator keeps out stays out."""
-    here = apart
-    id = "https://app.example.org/client.json"
+async def test_a_client_of_a_metadata_document_is_no_tenants(apart: Scene) -> None:
+    """It is everybody's who uses the application: whether it is there already or not, and its deletion takes nothing along."""
+    here, id = apart, "https://app.example.org/client.json"
+    assert said(await asks(here, callbackUrls=None, clientID=id, skipConsent=True)) == "False/NotPermitted"
     here.fake.place_cimd_client(id, "App", ["https://app.example.org/cb"])
-    client = here.server()
-    client.settings["isGroupRestricted"] = restricted
-    found = await asks(here, callbackUrls=None, clientID=id)
-    assert said(found) == ("False/NotPermitted" if restricted else "True/Reconciled")
-    assert client.settings["isGroupRestricted"] is restricted
+    assert said(await looked(here)) == "False/NotPermitted"
+    await here.client.delete(KIND.resource, TENANT)
+    await here.settle(TENANT)
+    assert here.server().settings["skipConsent"] is False
+    assert here.writes() == []

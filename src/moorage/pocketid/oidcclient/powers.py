@@ -21,7 +21,7 @@ def overreach(seen: Seen) -> str:
         return ""
     if seen.is_document:
         return may_not(
-            f"client {seen.client.spec.client_id} is everybody's who uses that application",
+            f"client {seen.client.spec.client_id} would be managed for everybody who uses that application",
             seen.key.namespace,
             seen.instance.key,
         )
