@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import Final
 from urllib.parse import urlsplit
 
 from moorage.core import conditions
@@ -34,6 +35,9 @@ from .observe_rivals import rivals_of
 from .render import VARIANTS, project
 from .seen import Directory, KeystoneFacts, Lookup, Seen, Unknown, own_ids
 from .types import DOMAIN_READY, KIND, KeystoneIdentityBackend
+
+USABLE: Final = ("KeystoneAPIReady", "BootstrapReady")
+"""Conditions of a Keystone that say whether it can be asked."""
 
 
 async def observe(world: World, key: Key) -> Seen | None:
@@ -99,7 +103,7 @@ def _keystone(world: World, backend: KeystoneIdentityBackend) -> KeystoneFacts |
 
 def _usable(stored: Sequence[Condition]) -> tuple[bool, str]:
     """Whether the API answers and its administrator can log in: until the bootstrap Job ends every login is refused."""
-    api, bootstrap = conditions.find(stored, "KeystoneAPIReady"), conditions.find(stored, "BootstrapReady")
+    api, bootstrap = (conditions.find(stored, name) for name in USABLE)
     if api is None or not api.is_true:
         return False, api.message if api else ""
     if bootstrap is not None and not bootstrap.is_true:

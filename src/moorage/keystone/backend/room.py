@@ -14,14 +14,15 @@ from moorage.core.outcome import Outcome
 from moorage.keystone.addresses import SAML_SUFFIX
 from moorage.keystone.service.types import KIND as KEYSTONE
 from moorage.kube.resources import DEPLOYMENTS, SECRETS
-from moorage.runtime.room import Caches, Index, Report, Room, Watch, by_index
+from moorage.runtime.projection import rolled_out
+from moorage.runtime.room import Caches, Index, Report, Room, Watch, by_index, declared_change
 
 from . import metrics
 from .apply import apply
 from .aside import BY_KEYSTONE
 from .decide import decide
 from .federation import METADATA_SUFFIX, PAIR_SUFFIX
-from .observe import observe
+from .observe import USABLE, observe
 from .observe_rivals import BY_DOMAIN, domain_of
 from .render import VARIANTS
 from .report import report
@@ -92,6 +93,26 @@ def _by_secret(secret: JsonObject, caches: Caches) -> Iterable[Key]:
         yield from _ATTACHED(keystone, caches)
 
 
+def _keystone_changed(old: JsonObject | None, new: JsonObject | None) -> bool:
+    """What a pass reads of a Keystone: its declaration, and whether its API can be asked. While pods roll it says much else, several times."""
+    return old is None or new is None or declared_change(old, new) or _answers(old) != _answers(new)
+
+
+def _answers(keystone: JsonObject) -> list[tuple[object, ...]]:
+    stored = (keystone.get("status") or {}).get("conditions") or ()
+    return [(item["type"], item["status"], item.get("message")) for item in stored if item["type"] in USABLE]
+
+
+def _deployment_changed(old: JsonObject | None, new: JsonObject | None) -> bool:
+    """What a pass reads of a Deployment: what its pods mount, and whether all run so; each look costs Keystone some requests, the counts between none."""
+    return old is None or new is None or _runs(old) != _runs(new)
+
+
+def _runs(deployment: JsonObject) -> tuple[object, ...]:
+    spec = deployment["spec"]
+    return spec.get("replicas"), spec["template"]["spec"].get("volumes"), rolled_out(deployment)
+
+
 def _reported(seen: Seen, outcome: Outcome) -> Report:
     """The report, and the same in numbers."""
     said = report(seen, outcome)
@@ -109,8 +130,8 @@ ROOM: Final[Room[Seen, Plan]] = Room(
     apply=apply,
     report=_reported,
     watches=(
-        Watch(KEYSTONE.resource, _ATTACHED),
-        Watch(DEPLOYMENTS, _rolled),
+        Watch(KEYSTONE.resource, _ATTACHED, _keystone_changed),
+        Watch(DEPLOYMENTS, _rolled, _deployment_changed),
         Watch(SECRETS, _by_secret),
     ),
     indices=(
