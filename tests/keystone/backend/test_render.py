@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from oslo_config import cfg
 
+from moorage.core.unseen import has_unseen
 from moorage.keystone.backend.ldap import ca_key, conf_key
 from moorage.keystone.backend.ldap_options import KNOWN
 from moorage.keystone.backend.materials import Data, Document, Materials
@@ -100,7 +101,9 @@ def read_back(file: Path) -> Any:
     return conf
 
 
-ONE_LINE = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=30)
+SEEN = st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")).filter(lambda char: not has_unseen(char))
+ONE_LINE = st.text(SEEN, min_size=1, max_size=30)
+"""What people do not see, such as a soft hyphen, is refused."""
 TRICKY = st.text(st.sampled_from("\"'$%\\ #;=[]{}aé:"), min_size=1, max_size=12)
 
 
