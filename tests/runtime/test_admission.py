@@ -16,6 +16,12 @@ from typing import Any
 
 import aiohttp
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from moorage.core.meta import JsonObject, Key, ResourceType
 from moorage.kube.client import Client
@@ -253,6 +259,27 @@ async def test_a_renewed_certificate_is_served_without_a_restart(tmp_path: Path)
         assert await shown(server, authority) == fresh.parsed.serial_number
 
 
+@pytest.mark.parametrize("kind", ["no key", "another key", "a key with a passphrase", "no text"])
+async def test_a_pair_that_cannot_be_served_is_told_at_each_look_and_never_served(tmp_path: Path, kind: str) -> None:
+    """Nobody is asked for a passphrase; when the pair is right, it is taken."""
+    authority, other = (make_authority(name, datetime.now(UTC)) for name in ("test", "other"))
+    pair = issue(authority, ["localhost"], datetime.now(UTC))
+    key = load_pem_private_key(pair.key.reveal().encode(), None)
+    locked = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+    keys = {
+        "no key": b"",
+        "another key": other.key.reveal().encode(),
+        "a key with a passphrase": locked,
+        "no text": b"\xff\xfe",
+    }
+    write(tmp_path, pair)
+    (tmp_path / "tls.key").write_bytes(keys[kind])
+    server = AdmissionServer(serve([ADMISSION]), "127.0.0.1:0", Files(tmp_path), period=3600)
+    assert [await server.renew() for _ in range(3)] == [False, False, False]
+    write(tmp_path, pair)
+    assert await server.renew()
+
+
 async def shown(server: AdmissionServer, authority: Pair) -> int:
     """Serial number of the certificate that a new connection is shown."""
     from cryptography import x509
@@ -299,7 +326,6 @@ async def test_replicas_share_one_authority_and_inject_it(configurations: Client
     pairs = await asyncio.gather(*(item.refresh() for item in replicas))
     authority = base64.b64decode((await client.get(SECRETS, Key("default", place.secret)))["data"]["ca.crt"]).decode()
     for pair in pairs:
-        assert pair is not None
         verify(pair, authority)
     for rt in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
         ours, theirs = [item["clientConfig"] for item in (await client.get(rt, Key("", "moorage")))["webhooks"]]
@@ -308,7 +334,7 @@ async def test_replicas_share_one_authority_and_inject_it(configurations: Client
         another = await client.get(rt, Key("", "t-another"))
         assert not [hook for hook in another["webhooks"] if "caBundle" in hook["clientConfig"]]
     before = client.writes
-    assert await replicas[0].refresh() is None
+    assert await replicas[0].refresh() == pairs[0]
     assert client.writes == before
 
 
@@ -320,8 +346,7 @@ async def test_rotation_of_the_authority_trusts_old_and_new(configurations: Clie
     old = await replica.refresh()
     clock += timedelta(days=3000)
     fresh = await replica.refresh()
-    assert old is not None
-    assert fresh is not None
+    assert old != fresh
     bundle = await injected(client)
     assert bundle.count("BEGIN CERTIFICATE") == 2
     verify(fresh, bundle)

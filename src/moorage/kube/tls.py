@@ -53,9 +53,9 @@ SYSTEM_TLS = Tls()
 
 
 def load_pair(context: ssl.SSLContext, certificate: str, key: SecretText) -> None:
-    """Put a PEM certificate chain and its key into a context; also replaces the pair of a context in use."""
+    """Put a PEM certificate chain and its key into a context; also replaces the pair of a context in use. Nobody is asked for a passphrase."""
     with _file(certificate) as chain, _file(key.reveal()) as private:
-        context.load_cert_chain(chain, private)
+        context.load_cert_chain(chain, private, password="")
 
 
 @contextmanager

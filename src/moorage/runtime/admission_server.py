@@ -40,30 +40,26 @@ _log = structlog.get_logger("moorage.admission")
 class CertificateSource(Protocol):
     """Where the server certificate comes from."""
 
-    async def refresh(self) -> Pair | None:
-        """The certificate to serve from now on; None when it did not change."""
+    async def refresh(self) -> Pair:
+        """The certificate to serve from now on, whether it is a new one or not."""
         ...
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Files:
     """`tls.crt` and `tls.key` in a folder, as cert-manager's Secret is mounted."""
 
     folder: Path
-    _served: Pair | None = field(default=None, init=False)
 
-    async def refresh(self) -> Pair | None:
+    async def refresh(self) -> Pair:
         """Raises InputError when the files cannot be read; a half-written pair is noticed when it is loaded."""
         try:
             certificate = (self.folder / "tls.crt").read_text()
             key = (self.folder / "tls.key").read_text()
-        except OSError as error:
-            raise InputError(str(self.folder), f"the certificate cannot be read: {error.strerror}") from error
-        pair = Pair(certificate, SecretText(key))
-        if pair == self._served:
-            return None
-        self._served = pair
-        return pair
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", "") or "it is no text"
+            raise InputError(str(self.folder), f"the certificate cannot be read: {why}") from error
+        return Pair(certificate, SecretText(key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +92,12 @@ class OwnAuthority:
     _issued: Pair | None = field(default=None, init=False)
     _issuer: str = field(default="", init=False)
 
-    async def refresh(self) -> Pair | None:
+    async def refresh(self) -> Pair:
         """Renew what is ageing and see to the caBundle; a new certificate is served only when it is trusted."""
         authority, bundle = await self._authority()
         await self._inject(bundle)
         if self._issued and self._issuer == authority.certificate and not is_ageing(self._issued, self.now()):
-            return None
+            return self._issued
         self._issued, self._issuer = issue(authority, self.place.names, self.now()), authority.certificate
         return self._issued
 
@@ -195,6 +191,7 @@ class AdmissionServer:
 
     def __init__(self, app: Application, bind: str, source: CertificateSource, *, period: float = 10.0) -> None:
         self._source, self._period = source, period
+        self._served: Pair | None = None
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._context.set_alpn_protocols(["http/1.1"])
@@ -222,11 +219,12 @@ class AdmissionServer:
         """
         try:
             pair = await self._source.refresh()
-            if pair is not None:
+            if pair != self._served:
                 load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), pair.certificate, pair.key)
                 load_pair(self._context, pair.certificate, pair.key)
                 _log.info("serving a new certificate", until=str(pair.parsed.not_valid_after_utc))
-        except (MoorageError, ssl.SSLError, ValueError) as error:
+                self._served = pair
+        except (MoorageError, OSError, ValueError) as error:  # ssl.SSLError is an OSError
             _log.warning("no new certificate", error=str(error))
             return False
         return True
