@@ -16,6 +16,7 @@ from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.oidcclient.types import KIND
 from moorage.pocketid.usergroup.types import KIND as USER_GROUP
 
+from .proof import prove
 from .scene import CALLBACK, INSTANCE_KEY, KEY, NAMESPACE, Scene, condition, resource, scene
 
 
@@ -24,6 +25,7 @@ async def apart(tmp_path: Path) -> AsyncIterator[Scene]:
     """A scene whose clients are not all of one server."""
     async with scene(tmp_path) as made:
         yield made
+        await prove(made)
 
 
 async def place(here: Scene, namespace: str, kind: Any, name: str, spec: JsonObject) -> None:
