@@ -286,7 +286,7 @@ def _serving(
         made.stop()
 
 
-async def _redirect(served: Keycloak, realms: Sequence[dict[str, Any]]) -> None:
+async def redirect(served: Keycloak, realms: Sequence[dict[str, Any]]) -> None:
     """Tell it where its clients' people come back to: the addresses are another run's each time, the database is not."""
     for path, uris in _redirects(realms):
         (client,) = await served.manage("GET", path)
@@ -319,5 +319,5 @@ def keycloak(
     shutil.copyfile(_imported(_without_redirects(realms)), home / DATABASE)
     with _serving(home, authority or Authority(), host, port, realms) as served:
         with ThreadPoolExecutor(1) as aside:  # a test's own loop may be running here
-            aside.submit(asyncio.run, _redirect(served, realms)).result()
+            aside.submit(asyncio.run, redirect(served, realms)).result()
         yield served

@@ -131,10 +131,10 @@ def _is_ready(port: int) -> bool:
 
 
 @contextlib.contextmanager
-def federated_cluster(folder: Path, *arguments: str) -> Iterator[Federated]:
+def federated_cluster(folder: Path, *arguments: str, authority: Authority | None = None) -> Iterator[Federated]:
     """Two replicas of the operator on a real kube-apiserver, and a provider; `arguments` are further ones of `moorage run`."""
     base = f"https://{GATEWAY}:{free_port(GATEWAY)}"
-    authority = Authority()
+    authority = authority or Authority()
     with contextlib.ExitStack() as stack:
         idp = stack.enter_context(fake_idp(folder / "idp", realms(base), authority))
         up = stack.enter_context(cluster(folder, *arguments))
@@ -146,10 +146,12 @@ def federated_cluster(folder: Path, *arguments: str) -> Iterator[Federated]:
 
 
 @contextlib.contextmanager
-def federated_machine(folder: Path, *arguments: str, fetched: frozenset[str] = frozenset()) -> Iterator[Federated]:
+def federated_machine(
+    folder: Path, *arguments: str, fetched: frozenset[str] = frozenset(), authority: Authority | None = None
+) -> Iterator[Federated]:
     """A machine and a provider; `arguments` are further ones of `moorage up`."""
     base = f"https://{GATEWAY}:{free_port(GATEWAY)}"
-    authority = Authority()
+    authority = authority or Authority()
     with contextlib.ExitStack() as stack:
         idp = stack.enter_context(fake_idp(folder / "idp", realms(base), authority))
         up = stack.enter_context(machine(folder, *arguments))

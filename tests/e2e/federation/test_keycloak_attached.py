@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from tests.e2e import example
 from tests.e2e.cloud import BACKEND, KEYSTONE, Cloud, holds
 from tests.e2e.example import ADMIN_PASSWORD
 from tests.e2e.federation import manifests
@@ -15,8 +16,8 @@ from tests.e2e.federation.realms import Real, backends, realms, register, rotate
 from tests.e2e.federation.site import ACME, CORP, PEOPLE, Site
 from tests.e2e.federation.watchers import forger, watching
 from tests.fakes.idp import ServiceProvider
-from tests.real.keycloak import Keycloak, keycloak
-from tests.real.process import TICK
+from tests.real.certificates import Authority
+from tests.real.keycloak import Keycloak, keycloak, redirect
 
 from moorage.kube import resources
 
@@ -24,13 +25,26 @@ pytestmark = [pytest.mark.conformance, pytest.mark.e2e, pytest.mark.timeout(900)
 KEYCLOAK = "127.0.0.11"
 ALLOWED = ("--federation-metadata-allow-cidrs", f"{KEYCLOAK}/32")
 FORGED = (ACME, CORP)
+LDAP = example.BACKEND
 WHERE = {"one-machine": federated_machine, "kube-apiserver": federated_cluster}
+PRIORITIES = itertools.count(200)
+
+
+@pytest.fixture(scope="module")
+def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keycloak]:
+    """One Keycloak for both; where its people come back to, each test tells it."""
+    nowhere = realms("https://nowhere.example.test")
+    with keycloak(tmp_path_factory.mktemp("keycloak"), nowhere, Authority(), host=KEYCLOAK) as served:
+        yield served
 
 
 @pytest.fixture(scope="module", params=WHERE)
-def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federated]:
+def machine(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, provider: Keycloak
+) -> Iterator[Federated]:
     """A Keystone, nothing attached yet; the operator may fetch from Keycloak's address alone."""
-    with WHERE[request.param](tmp_path_factory.mktemp(request.param), *ALLOWED) as found:
+    made = WHERE[request.param](tmp_path_factory.mktemp(request.param), *ALLOWED, authority=provider.authority)
+    with made as found:
 
         async def serve() -> None:
             async with client(found) as on:
@@ -49,25 +63,44 @@ def site(machine: Federated) -> Site:
 
 @pytest.mark.case("S1", "B30", "K16")
 async def test_people_of_a_keycloak_that_the_operator_fetches_from(
-    machine: Federated, on: Cloud, site: Site, tmp_path: Path
+    machine: Federated, on: Cloud, site: Site, provider: Keycloak
 ) -> None:
-    """Discovery and SAML metadata by https with a private authority; a new signing key, and a Keycloak that is down for a while."""
-    with keycloak(tmp_path, realms(machine.base), machine.authority, host=KEYCLOAK) as provider:
-        real = Real(site.base, site.keystone, None, machine.trust, ADMIN_PASSWORD, provider=provider)  # type: ignore[arg-type]
-        async with watching(forger(real, *FORGED)) as attacker:
-            await _attached(on, provider)
-            for name in FORGED:
-                token = await real.token_of(name)
-                assert (await real.said_of(token))["user"]["name"] == PEOPLE[name]
-                assert await real.scoped(token, name) == ["member", "reader"]
-            token = await provider.token(ACME, PEOPLE[ACME], "cli")
-            assert (await real.bearer(token)).status == 201
-            await _new_key(on, real)
-            await _down(on, real)
-            await machine.detach(on, *FORGED)
-            await on.until(KEYSTONE, "keystone", holds("IdentityBackendsReady", reason="IdentityBackendsNotRequired"))
-        assert not attacker.bad
-        assert (await site.administrator_gets_in()).status == 201
+    """Discovery and SAML metadata by https with a private authority, beside a directory; a new signing key, and a Keycloak that is down for a while.
+
+    SAML leaves first, then the directory; nobody forges a login at any time.
+    """
+    await redirect(provider, realms(machine.base))
+    real = Real(site.base, site.keystone, None, machine.trust, ADMIN_PASSWORD, provider=provider)  # type: ignore[arg-type]
+    async with watching(forger(real, *FORGED)) as attacker:
+        directory = example.manifests(machine.up.directory)
+        await on.apply([item for item in directory if item["metadata"]["name"] in ("planetexpress-bind", LDAP)])
+        await _attached(on, provider)
+        await on.ready(LDAP)
+        assert (await on.login("fry", "fry")).status == 201
+        for name in FORGED:
+            token = await real.token_of(name)
+            assert (await real.said_of(token))["user"]["name"] == PEOPLE[name]
+            assert await real.scoped(token, name) == ["member", "reader"]
+        found = await real.bearer(await provider.token(ACME, PEOPLE[ACME], "cli"))
+        assert (found.status, found.user) == (201, PEOPLE[ACME])
+        await _new_key(on, real)
+        await _down(on, real)
+        await _leave(machine, on, real)
+    assert not attacker.bad
+    live = await on.client.get(resources.DEPLOYMENTS, on.key("keystone"))
+    assert [item["name"] for item in live["spec"]["template"]["spec"]["containers"]] == ["keystone"]
+    assert (await site.administrator_gets_in()).status == 201
+
+
+async def _leave(machine: Federated, on: Cloud, real: Real) -> None:
+    """Who stays gets in after each step."""
+    await machine.detach(on, CORP)
+    assert (await real.bearer(await real.provider.token(ACME, PEOPLE[ACME], "cli"))).status == 201
+    assert (await on.login("fry", "fry")).status == 201
+    await machine.detach(on, LDAP)
+    assert (await real.bearer(await real.provider.token(ACME, PEOPLE[ACME], "cli"))).status == 201
+    await machine.detach(on, ACME)
+    await on.until(KEYSTONE, "keystone", holds("IdentityBackendsReady", reason="IdentityBackendsNotRequired"))
 
 
 async def _attached(on: Cloud, provider: Keycloak) -> None:
@@ -84,17 +117,16 @@ async def _attached(on: Cloud, provider: Keycloak) -> None:
 
 async def _new_key(on: Cloud, real: Real) -> None:
     """SAML: refused until the document was fetched again, then taken. OIDC: taken at once, without a rollout."""
-    await rotate(real.provider, CORP)
+    await rotate(real.provider, CORP, next(PRIORITIES))
     page = await real.sign_in(real.visitor(), CORP)
     assert (page.status, page.token) == (400, "")
     await on.ask_again(CORP, "new key")
-    async with asyncio.timeout(300):
-        while not (await real.sign_in(real.visitor(), CORP)).token:  # noqa: ASYNC110  an endpoint tells nobody
-            await asyncio.sleep(TICK)
-    await on.until(BACKEND, CORP, holds("Ready"))
-    await on.until(BACKEND, ACME, holds("Ready"))
+    await on.until(BACKEND, CORP, holds("ConfigProjected", "False"))
+    for name in FORGED:
+        await on.until(BACKEND, name, holds("Ready"))
+    assert (await real.sign_in(real.visitor(), CORP)).token
     before = await on.revision()
-    await rotate(real.provider, ACME)
+    await rotate(real.provider, ACME, next(PRIORITIES))
     assert await real.token_of(ACME)
     assert await on.revision() == before
 
