@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import Final
+
+_DAY: Final = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +32,14 @@ class Backoff:
 
 
 def parse_retry_after(text: str | None, now: datetime) -> float | None:
-    """Seconds of a Retry-After header, never negative; None when absent or unreadable."""
+    """Seconds of a Retry-After header, a day at most and never negative; None when absent or unreadable."""
     if not text:
         return None
     if text.strip().isdigit():
-        return float(text)
+        return min(float(text), _DAY)
     try:
         when = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     when = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return max(0.0, (when - now).total_seconds())
+    return min(max(0.0, (when - now).total_seconds()), _DAY)

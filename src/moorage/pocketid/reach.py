@@ -29,6 +29,7 @@ from .references import LEAVE, READY
 from .rest import Access, Api, Client, Feature, Group, PocketID, Server, User, Version
 from .rest_version import LACKED_FOR, Support
 
+_A_DAY: Final = timedelta(days=1)
 _END: Final = "-----END CERTIFICATE-----"
 
 
@@ -116,8 +117,8 @@ class Lists:
             del self.takers[claim]
 
     def clock(self, remote: PocketID, now: datetime) -> datetime:
-        """The server's time by its latest answer, else by what was known of its clock."""
-        if remote.date is not None:
+        """The server's time by its latest answer, else by what was known of its clock; no clock is a day wrong."""
+        if remote.date is not None and abs(remote.date - now) < _A_DAY:
             self.skew = remote.date - now
         return now + self.skew
 

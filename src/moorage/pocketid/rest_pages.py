@@ -7,17 +7,22 @@ who concludes that an object is gone asks for it by id. Source: spec/pocketid.md
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from .rest_errors import Nonsense
+from .rest_errors import Nonsense, Unreachable
 from .rest_reading import list_of, object_of, unique
 from .rest_requests import Call, Caller
 
 PAGE: Final = 100
 """Rows a page: the most that the server gives."""
 PAGE_LIMIT: Final = 1000
+BYTES_LIMIT: Final = 32 << 20
+"""Bytes of a whole list, some twenty thousand clients: anybody may declare a server of his own, and the operator keeps its lists in memory."""
+SECONDS_LIMIT: Final = 300.0
+"""For a whole list, with all its walks."""
 WALKS: Final = 3
 """How often a list that moves is walked."""
 T = TypeVar("T")
@@ -46,19 +51,29 @@ async def every(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> t
 
     Raises:
         Nonsense: the list has no end, or never holds still.
+        Unreachable: it takes too long.
     """
-    for _ in range(WALKS):
-        rows, still = await _walk(caller, listing, read)
-        if still and unique(rows):
-            return rows
+    try:
+        async with asyncio.timeout(SECONDS_LIMIT):
+            for _ in range(WALKS):
+                rows, still = await _walk(caller, listing, read)
+                if still and unique(rows):
+                    return rows
+    except TimeoutError:
+        raise Unreachable(f"GET {listing.path}", f"the list was not whole after {SECONDS_LIMIT:.0f} seconds") from None
     raise Nonsense(f"GET {listing.path}", f"the list changed during each of {WALKS} walks")
 
 
 async def _walk(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> tuple[tuple[T, ...], bool]:
     rows: list[T] = []
     totals: set[int] = set()
+    size = 0
     for number in range(1, PAGE_LIMIT + 1):
-        answer = object_of(f"GET {listing.path}", await caller.ask(listing.page(number)))
+        page = await caller.answer(listing.page(number))
+        size += page.size
+        if size > BYTES_LIMIT:
+            raise Nonsense(f"GET {listing.path}", f"the list has more than {BYTES_LIMIT >> 20} MiB")
+        answer = object_of(f"GET {listing.path}", page.body)
         rows += [read(item) for item in list_of(f"GET {listing.path}", answer.get("data"))]
         pagination = object_of(f"GET {listing.path}", answer.get("pagination"))
         totals.add(_count(listing, pagination, "totalItems"))

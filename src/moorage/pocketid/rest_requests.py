@@ -84,11 +84,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back; names of headers are in lower case, `body` is None when it was no JSON."""
+    """What came back; names of headers are in lower case, `body` is None when it was no JSON, `size` is in bytes."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
     body: Any = field(repr=False)
+    size: int = 0
 
     @property
     def cookies(self) -> Mapping[str, str]:
@@ -189,7 +190,7 @@ class Caller:
             where = f"{server.host}:{server.port}"
             raise Unreachable(call.request, clean(_cause(error, where), self._hidden(call))) from None
         self._note_date(answer.headers.get("date"))
-        return Answer(answer.status, answer.headers, _decoded(answer.body))
+        return Answer(answer.status, answer.headers, _decoded(answer.body), len(answer.body))
 
     def _reached(self, call: Call) -> calls.Server:
         if not _is_address(self.url):
@@ -249,7 +250,7 @@ def _moment(text: str) -> datetime | None:
     """A date of HTTP; answers of one second have the same."""
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 

@@ -12,6 +12,7 @@ from tests.fakes.pocketid import Fake
 from moorage.pocketid.rest import Nonsense, PocketID
 from moorage.pocketid.rest_pages import PAGE, Listing, every, pattern
 from moorage.pocketid.rest_reading import group_name_of
+from moorage.pocketid.rest_requests import Answer
 
 
 @pytest.mark.case("PIDX5")
@@ -53,7 +54,7 @@ class Moving:
     def __init__(self, rows: list[str], moves: dict[int, tuple[str, int]]) -> None:
         self.rows, self.moves, self.asked = rows, moves, 0
 
-    async def ask(self, call: Any) -> Any:
+    async def answer(self, call: Any) -> Answer:
         kind, where = self.moves.get(self.asked, ("", 0))
         if kind == "add":
             self.rows.insert(where % (len(self.rows) + 1), f"new{self.asked}")
@@ -66,7 +67,7 @@ class Moving:
         number = min(number, pages)
         part = self.rows[(number - 1) * limit : number * limit]
         counts = {"totalPages": pages, "totalItems": len(self.rows), "currentPage": number}
-        return {"data": [{"id": row, "name": row} for row in part], "pagination": counts}
+        return Answer(200, {}, {"data": [{"id": row, "name": row} for row in part], "pagination": counts})
 
 
 _MOVES = st.dictionaries(
@@ -91,6 +92,18 @@ async def test_a_list_is_what_it_was_at_some_moment_or_an_error(count: int, move
         assert server.asked == max(1, -(-count // PAGE))
 
 
+class Endless:
+    """A server that always has one more page, each of this many bytes."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    async def answer(self, call: Any) -> Answer:
+        number = int(dict(call.params)["pagination[page]"])
+        pagination = {"totalPages": number + 1, "totalItems": 0, "currentPage": number}
+        return Answer(200, {}, {"data": [], "pagination": pagination}, self.size)
+
+
 @given(
     st.sampled_from(
         [None, [], {}, {"data": []}, {"data": [], "pagination": {}}, {"data": 1, "pagination": {"totalItems": 0}}]
@@ -98,18 +111,19 @@ async def test_a_list_is_what_it_was_at_some_moment_or_an_error(count: int, move
 )
 async def test_an_answer_that_is_no_list_is_nonsense(answer: Any) -> None:
     class Odd:
-        async def ask(self, _call: Any) -> Any:
-            return answer
+        async def answer(self, _call: Any) -> Answer:
+            return Answer(200, {}, answer)
 
     with pytest.raises(Nonsense):
         await every(Odd(), Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
 
 
 async def test_a_list_without_end_ends() -> None:
-    class Endless:
-        async def ask(self, call: Any) -> Any:
-            number = int(dict(call.params)["pagination[page]"])
-            return {"data": [], "pagination": {"totalPages": number + 1, "totalItems": 0, "currentPage": number}}
-
     with pytest.raises(Nonsense, match="does not end"):
-        await every(Endless(), Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
+        await every(Endless(0), Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
+
+
+async def test_a_list_that_would_fill_the_memory_of_the_operator_ends() -> None:
+    """Anybody may declare an instance with a server of his own; its pages are bounded, and so are all of them together."""
+    with pytest.raises(Nonsense, match="more than 32 MiB"):
+        await every(Endless(8 << 20), Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
