@@ -1,6 +1,7 @@
 """From annotations to the schemas of pydantic's validator.
 
-Enters: the type of a declared field. Leaves: what `pydantic_core` builds a validator of. It knows the types that have a form in a CRD, and no others.
+Enters: the type of a declared field. Leaves: what `pydantic_core` builds a validator of. It knows the types that have a form in a CRD, and
+no others: no structure holds itself.
 """
 
 from __future__ import annotations
