@@ -5,7 +5,7 @@
 
 A few lives are walked in the suite, always the same. By hand, for as long as there is time:
 
-    MOORAGE_LIVES=500 .venv/bin/python -m pytest tests/pocketid/oidcclient/test_random_lives.py -n 0
+    MOORAGE_LIVES=500 MOORAGE_LIVES_OF=today .venv/bin/python -m pytest tests/pocketid/oidcclient/test_random_lives.py -n 2
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from tests.crashpoints import Fence, passes
 from tests.fakes.pocketid import Fake, serving
 
@@ -43,7 +44,33 @@ HOW: dict[str, JsonObject] = {
     "declared-kept": {"clientSecretRef": REF, "secret": {"storeClientSecret": False, "enabled": None}},
     "declared-off": {"clientSecretRef": REF, "secret": {"enabled": False, "storeClientSecret": None}},
 }
+STEPS: list[tuple[str, tuple[Any, ...]]] = [
+    *(("is_declared_otherwise", (how,)) for how in sorted(HOW)),
+    *(("has_an_overlap", (overlap,)) for overlap in (False, True)),
+    *(("declares", (value,)) for value in VALUES),
+    *(("selects", (name,)) for name in (INSTANCE_KEY.name, "other")),
+    *(("edits_the_secret", (edit,)) for edit in ("cut", "junk", "no mark", "cut without mark", "no key", "deleted")),
+    *(("deletes_a_secret_at_the_server", (which,)) for which in range(2)),
+    *(("time_passes", (minutes,)) for minutes in (20, 50, 70)),
+    *(
+        ("an_answer_is_lost", (kind, path))
+        for kind in ("drop_after", "status")
+        for path in ("*/secrets", "*/oidc/clients/*")
+    ),
+    *(("operator_dies", (writes,)) for writes in range(6)),
+    *(
+        (name, ())
+        for name in (
+            "source_is_touched",
+            "asks_for_another",
+            "deletes_the_client_at_the_server",
+            "is_looked_at",
+            "overlaps_end",
+        )
+    ),
+]
 LIVES = int(os.environ.get("MOORAGE_LIVES", "0"))
+BEGIN = os.environ.get("MOORAGE_LIVES_OF", "")
 
 
 class Lives(RuleBasedStateMachine):
@@ -54,7 +81,6 @@ class Lives(RuleBasedStateMachine):
         self.runner, self.stack = asyncio.Runner(), contextlib.AsyncExitStack()
         self.how, self.overlap, self.declared = "own", False, VALUES[0]
         self.current, self.replaced, self.touched = "", set[str](), False
-        self.story: list[str] = []
 
     def run(self, work: Any) -> Any:
         """Do it, in the loop in which the servers are."""
@@ -87,13 +113,25 @@ class Lives(RuleBasedStateMachine):
                 self.is_settled()
                 self.overlaps_end()
         finally:
-            self.run(self.stack.aclose())
-            self.runner.close()
+            self.close()
+
+    def close(self) -> None:
+        """The servers end."""
+        self.run(self.stack.aclose())
+        self.runner.close()
 
     @property
     def fakes(self) -> tuple[Fake, Fake]:
         """Both servers."""
         return self.here.fake, self.other
+
+    @rule(step=st.sampled_from(STEPS), settles=st.booleans())
+    def goes_on(self, step: tuple[str, Any], settles: bool) -> None:
+        """One rule for all, so that in each life everything may happen."""
+        name, args = step
+        getattr(self, name)(*args)
+        if settles:
+            self.is_settled()
 
     # --- what people do
 
@@ -102,30 +140,24 @@ class Lives(RuleBasedStateMachine):
         self.how = how
         self.run(self.here.edit(**HOW[how]))
 
-    @rule(overlap=st.booleans())
     def has_an_overlap(self, overlap: bool) -> None:
         self.overlap = overlap
         self.run(self.here.edit(clientSecretOverlap="1h" if overlap else None))
 
-    @rule(value=st.sampled_from(VALUES))
     def declares(self, value: str) -> None:
         self.declared = value
         self.run(self.here.secret("source", value=value))
 
-    @rule()
     def source_is_touched(self) -> None:
         note = {"metadata": {"annotations": {"touched": str(self.here.now())}}}
         self.run(self.here.client.patch(SECRETS, Key(NAMESPACE, "source"), note))
 
-    @rule()
     def asks_for_another(self) -> None:
         self.run(self.here.annotate(regenerate_client_secret="true"))
 
-    @rule(to=st.sampled_from([INSTANCE_KEY.name, "other"]))
     def selects(self, to: str) -> None:
         self.run(self.here.edit(instanceSelector={"matchLabels": {"at": to}}))
 
-    @rule(edit=st.sampled_from(["cut", "junk", "no mark", "cut without mark", "no key", "deleted"]))
     def edits_the_secret(self, edit: str) -> None:
         self.touched = True
         self.run(self._edited(edit))
@@ -146,14 +178,12 @@ class Lives(RuleBasedStateMachine):
         if edit.endswith("mark"):
             await self.here.client.patch(SECRETS, key, {"metadata": {"annotations": {MARK: None}}})
 
-    @rule(which=st.integers(0, 5))
     def deletes_a_secret_at_the_server(self, which: int) -> None:
         self.touched = True
         for fake in self.fakes:
             for client in fake.store.clients.values():
                 del client.secrets[which : which + 1]
 
-    @rule()
     def deletes_the_client_at_the_server(self) -> None:
         self.touched = True
         for fake in self.fakes:
@@ -162,24 +192,17 @@ class Lives(RuleBasedStateMachine):
 
     # --- what happens
 
-    @rule(minutes=st.sampled_from([20, 50, 70]))
     def time_passes(self, minutes: int) -> None:
         self.here.later(minutes=minutes)
         self.other.clock.offset = self.here.fake.clock.offset
 
-    @rule(
-        path=st.sampled_from(["*/secrets", "*/oidc/clients", "*/oidc/clients/*"]),
-        kind=st.sampled_from(["drop_after", "status"]),
-    )
-    def an_answer_is_lost(self, path: str, kind: Any) -> None:
+    def an_answer_is_lost(self, kind: Any, path: str) -> None:
         for fake in self.fakes:
             fake.faults.add(kind, method="POST" if path.endswith("s") else "DELETE", path=path, status=503)
 
-    @rule()
     def is_looked_at(self) -> None:
         self.run(self.here.once())
 
-    @rule(writes=st.integers(0, 5))
     def operator_dies(self, writes: int) -> None:
         self.run(self._killed(Fence(writes)))
 
@@ -197,12 +220,9 @@ class Lives(RuleBasedStateMachine):
 
     # --- what holds
 
-    @rule()
     def is_settled(self) -> None:
         self.run(self._settled())
 
-    @precondition(lambda self: self.overlap)
-    @rule()
     def overlaps_end(self) -> None:
         self.run(self._settled())
         self.time_passes(70)
@@ -244,13 +264,32 @@ class Lives(RuleBasedStateMachine):
             assert not managed or works == {current}, "a secret works that nobody knows of"
 
 
-TestLives = Lives.TestCase
-TestLives.settings = settings(
-    max_examples=LIVES or 4,
-    stateful_step_count=30 if LIVES else 12,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    database=None,
-    derandomize=not LIVES,
-)
-TestLives.pytestmark = [pytest.mark.case("PIDX1", "PIDX2", "PIDX14", "P5"), pytest.mark.timeout(0 if LIVES else 600)]
+@pytest.mark.case("PIDX1", "PIDX2", "PIDX14", "P5")
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", range(LIVES or 3))
+def test_a_life_at_random_locks_nobody_out_and_leaves_nothing(seed: int) -> None:
+    """A failure shows the steps that led to it."""
+    chance, story = random.Random(f"{BEGIN}{seed}"), []
+    lives = Lives()
+    try:
+        how, overlap = chance.choice(sorted(HOW)), chance.random() < 0.5
+        story.append(f"is_made({how!r}, {overlap})")
+        lives.is_made(how=how, overlap=overlap)
+        for _ in range(25 if LIVES else 12):
+            step, settles = chance.choice(STEPS), chance.random() < 0.5
+            story.append(f"{step[0]}{step[1]}{', settled' if settles else ''}")
+            lives.goes_on(step=step, settles=settles)
+        lives.is_settled()
+        lives.overlaps_end()
+    except AssertionError as error:
+        raise AssertionError("\n".join([*story, str(error)])) from error
+    finally:
+        lives.close()
+
+
+if LIVES:  # with steps that are made fewer; it finds less in the same time
+    TestLives = Lives.TestCase
+    TestLives.settings = settings(
+        max_examples=LIVES, stateful_step_count=30, suppress_health_check=list(HealthCheck), database=None
+    )
+    TestLives.pytestmark = [pytest.mark.timeout(0)]
