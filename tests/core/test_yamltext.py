@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,32 @@ PLAIN = st.recursive(
 )
 
 
+SCALARS: dict[str, object] = {
+    **dict.fromkeys(("y", "Y", "yes", "on", "TRUE"), True),
+    **dict.fromkeys(("n", "N", "No", "OFF"), False),
+    **dict.fromkeys(("tRue", "yEs", "1:30", "190:20:30", "2026-01-01", "1.2.3", "0b2", "12e", "_1", "nUll"), None),
+    "1e3": 1000,
+    "+12e03": 12000,
+    "1.5e-3": 0.0015,
+    "0o14": 12,
+    "0O14": 12,
+    "014": 12,
+    "09": 9,
+    "0x1F": 31,
+    "0b11": 3,
+    "1_000": 1000,
+    "1.": 1,
+    "+.5": 0.5,
+    "0.1e1": 1,
+    "-0": 0,
+    "+1": 1,
+    "-0x1f": -31,
+    "1_0.5": 10.5,
+}
+"""Plain words and what they are; None here: text, as it stands."""
+SCALARS = {word: word if read is None else read for word, read in SCALARS.items()}
+
+
 def bomb(levels: int) -> str:
     """Nine aliases a level: nine to the power of `levels` values."""
     lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"]
@@ -32,15 +59,37 @@ def bomb(levels: int) -> str:
 
 
 @given(PLAIN)
-def test_what_a_yaml_writer_wrote_is_read_back(value: object) -> None:
-    """Plain values survive."""
-    assert list(load_all(yaml.safe_dump(value))) == [value]
+def test_what_a_json_writer_wrote_is_read_back(value: object) -> None:
+    """JSON is YAML."""
+    assert list(load_all(json.dumps(value))) == [value]
 
 
 def test_merge_keys_are_read_and_may_be_overridden() -> None:
     """As kubectl reads them; an own key wins and is no repetition."""
-    text = "base: &b {x: 1, y: 2}\nmade: {<<: *b, y: 3}\n"
-    assert next(load_all(text))["made"] == {"x": 1, "y": 3}
+    text = "base: &b {x: 1, z: 2}\nmade: {<<: *b, z: 3}\n"
+    assert next(load_all(text))["made"] == {"x": 1, "z": 3}
+
+
+@pytest.mark.parametrize(("word", "read"), SCALARS.items())
+def test_plain_words_are_what_kubectl_makes_of_them(word: str, read: object) -> None:
+    """tests/conformance/test_yaml.py asks the real one."""
+    found = next(load_all(f"k: {word}\n"))["k"]
+    assert (type(found), found) == (type(read), read)
+
+
+def test_a_key_that_kubectl_reads_as_a_truth_value_is_one() -> None:
+    """The `y` of an elliptic curve is the one that people meet."""
+    assert next(load_all("y: 1\nn: 2\n")) == {"true": 1, "false": 2}
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["!!binary aGk=", "!!set {a, b}", "!!timestamp 2026-01-01", "!!omap [b: 1]", '!!bool "x"', "!!int x", "!foo bar"],
+)
+def test_other_types_than_those_of_json_are_refused_at_their_place(value: str) -> None:
+    with pytest.raises(Unreadable) as refused:
+        next(load_all(f"a:\n  b: {value}\n"))
+    assert refused.value.line == 2
 
 
 def test_keys_become_text_and_times_stay_text() -> None:

@@ -1,11 +1,13 @@
 """YAML as Kubernetes reads it, from people and strangers alike.
 
-Enters: text. Leaves: plain values. Times stay text, keys become text, merge keys work. It must not be made to work for hours by a few hundred
+Enters: text. Leaves: plain values. Plain words are what kubectl makes of them (`y` is true, `1e3` a number, `1:30` text), times stay text, keys become
+text, merge keys work, tags of other types are refused. It must not be made to work for hours by a few hundred
 bytes: aliases that multiply, aliases to themselves and endless numbers are refused before anything is built.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -15,8 +17,11 @@ NODES: Final = 1_000_000
 """Values that one document may hold once its aliases are written out."""
 _DIGITS: Final = 400
 _DEPTH: Final = 200
-_MAP, _INT = "tag:yaml.org,2002:map", "tag:yaml.org,2002:int"
-_MERGE, _TIME = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:timestamp"
+_MAP, _MERGE, _NULL = (f"tag:yaml.org,2002:{name}" for name in ("map", "merge", "null"))
+_BOOL, _INT, _FLOAT = (f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "float"))
+_KNOWN = {_NULL, "tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", None}
+_TRUE, _FALSE = ("y", "yes", "true", "on"), ("n", "no", "false", "off")
+_WORDS = [form for word in (*_TRUE, *_FALSE) for form in dict.fromkeys((word, word.title(), word.upper()))]
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -50,17 +55,47 @@ class _Loader(_Base):  # type: ignore[misc]
                 written.add(name)
             made[name] = self.construct_object(value_node, deep=True)
 
+    def construct_truth(self, node: yaml.ScalarNode) -> bool:
+        if node.value not in _WORDS:
+            raise _at(node, f"{node.value!r} is neither true nor false")
+        return node.value.lower() in _TRUE
+
+    def construct_number(self, node: yaml.ScalarNode) -> float:
+        """A float without a fraction is written as an integer in JSON."""
+        try:
+            found: float = (self.construct_yaml_int if node.tag == _INT else self.construct_yaml_float)(node)
+        except ValueError:
+            raise _at(node, f"{node.value!r} is no number") from None
+        return int(found) if found == found // 1 and abs(found) < 2**63 else found
+
     def _note(self, name: str, node: yaml.Node) -> None:
         self.repeated.append(f'line {node.start_mark.line + 1}: key "{name}" already set in map')
         if self.first_repeat is None:
             self.first_repeat = _at(node, f"key {name!r} is given twice")
 
 
-_Loader.add_constructor(_MAP, _Loader.construct_noted)
+_Loader.yaml_constructors = {
+    **{tag: made for tag, made in _Base.yaml_constructors.items() if tag in _KNOWN},
+    _MAP: _Loader.construct_noted,
+    _BOOL: _Loader.construct_truth,
+    _INT: _Loader.construct_number,
+    _FLOAT: _Loader.construct_number,
+}
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, form) for tag, form in forms if tag != _TIME]
+    first: [(tag, form) for tag, form in forms if tag in (_NULL, _MERGE)]
     for first, forms in _Base.yaml_implicit_resolvers.items()
 }
+_NUMERIC = [*"-+.0123456789"]
+for _tag, _form, _firsts in (
+    (_BOOL, "|".join(_WORDS), [*"yYnNtTfFoO"]),
+    (_INT, "[-+]?(0b[01_]+|0[oO]?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)", _NUMERIC),
+    (
+        _FLOAT,
+        r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        _NUMERIC,
+    ),
+):
+    _Loader.add_implicit_resolver(_tag, re.compile(f"^(?:{_form})$"), _firsts)
 
 
 def load_all(text: str | bytes) -> Iterator[Any]:
@@ -121,6 +156,8 @@ def _construct(loader: _Loader, node: yaml.Node) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         raise Unreadable(error.problem or "no YAML", *((mark.line + 1, mark.column + 1) if mark else ())) from error
+    except Unreadable:
+        raise
     except ValueError as error:
         raise _at(node, str(error)) from error
 
