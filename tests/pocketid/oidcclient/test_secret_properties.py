@@ -47,9 +47,10 @@ def worlds(draw: st.DrawFn) -> World:
     world.asked = draw(st.booleans())
     world.pending = draw(st.booleans())
     world.recorded = draw(st.booleans())
-    # A mint that begins like a lost stored value hides the loss if the operator dies right then: once in fifteen million crashes
-    lost = not world.authenticates(STORED)
-    starts = draw(st.lists(st.sampled_from([*PREFIXES[lost:], "eeee", "ffff"]), max_size=3))
+    # A mint that begins like the stored value passes for it if the operator dies right then, where nothing else is known to hold it: the value is
+    # lost, or stands behind a secret that a server upgrade carried over without prefix and that no pass has marked yet. Once in fifteen million crashes
+    passes = holder == "prefixless" or not world.authenticates(STORED)
+    starts = draw(st.lists(st.sampled_from([*PREFIXES[passes:], "eeee", "ffff"]), max_size=3))
     world.next_values = iter(
         [*(f"{start}-minted-{n}" for n, start in enumerate(starts)), *(f"{n:04d}-minted" for n in range(99))]
     )
