@@ -196,6 +196,31 @@ async def test_a_client_of_others_that_has_the_declared_id_is_not_deleted_for_a_
         assert "wiki-app" in next(event.message for event in at_sea.here.told if event.reason == "ClientOrphaned")
 
 
+@pytest.mark.parametrize("back", [False, True])
+async def test_a_client_whose_first_secret_alone_is_stored_moves_under_its_declared_id(
+    tmp_path: Path, back: bool
+) -> None:
+    """It is announced as everywhere; what was pasted by hand at home outlives a way that leads back."""
+    async with sea(tmp_path, clientID="wiki-app", secret={"storeClientSecret": False}) as at_sea:
+        pasted = "pasted-by-a-person-012345"
+        at_sea.here.fake.place_legacy_secret("wiki-app", pasted)
+        at_sea.here.server("wiki-app").secrets[-1].prefix = pasted[:4]
+        at_sea.fakes["pocketid"].faults.add("status", method="DELETE", path="*/oidc/clients/*", status=503, times=-1)
+        await at_sea.move("second")
+        assert await at_sea.works() == "second"
+        assert "initialSecretPending" not in await at_sea.here.status()
+        at_sea.let_go()
+        if back:
+            await at_sea.move("pocketid")
+            assert at_sea.clients() == [1, 0, 0]
+            assert at_sea.fakes["pocketid"].authenticates("wiki-app", pasted)
+            assert "client_secret" not in await at_sea.here.credentials()
+        else:
+            await at_sea.here.settle()
+            assert (at_sea.clients(), await at_sea.works()) == ([0, 1, 0], "second")
+        assert (await at_sea.here.ready())[0] == "True/Reconciled"
+
+
 async def test_an_instance_that_is_gone_holds_up_nothing_and_is_told(at_sea: Sea) -> None:
     at_sea.hold_up("second")
     await at_sea.move("second")

@@ -116,7 +116,7 @@ def _status(seen: Seen) -> JsonObject:
     if seen.held_back:
         return {}
     if seen.left_behind:
-        return {**_marked(seen), "moving": _moving(seen)}
+        return {**_marked(seen), **_pending(seen), "moving": _moving(seen)}
     if overreach(seen):
         return {"initialSecretPending": None}
     match seen.look:
@@ -182,15 +182,23 @@ def _secrets(seen: Seen, client: Client) -> JsonObject:
         return {}
     rotated = happened(seen.history.rotated_at, seen.now)
     listed = [_wire(item) for item in summary(secrets)]
-    waits = secrets.pending and not secrets.stored and secrets.mode in (Mode.KEPT, Mode.OWN)
     return {
         "secrets": listed or None,
         "lastRotatedAt": stamp(rotated) if rotated else None,
-        "initialSecretPending": True if waits else None,
+        **_pending(seen),
         "clientSecretSourceVersion": _source(seen),
         **_marked(seen),
         "credentials": _credentials(seen, client),
     }
+
+
+def _pending(seen: Seen) -> JsonObject:
+    """Whether the first secret of a client that we made, or are about to make, is still to be stored."""
+    secrets = seen.secrets
+    if secrets is None:
+        return _announced(seen) if isinstance(seen.look, Absent) else {}
+    waits = secrets.pending and not secrets.stored and secrets.mode in (Mode.KEPT, Mode.OWN)
+    return {"initialSecretPending": True if waits else None}
 
 
 def _marked(seen: Seen) -> JsonObject:
