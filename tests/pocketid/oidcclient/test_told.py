@@ -43,8 +43,8 @@ async def test_rotations_are_counted_and_the_numbers_go_with_the_client(here: Sc
     assert number("resource_ready", kind=KIND.kind) == 1
     await here.client.delete(KIND.resource, KEY)
     await here.settle()
-    left = [line for line in generate_latest(REGISTRY).decode().splitlines() if 'name="wiki"' in line]
-    assert left == []
+    ours = f'name="{KEY.name}",namespace="{KEY.namespace}"'
+    assert [line for line in generate_latest(REGISTRY).decode().splitlines() if ours in line] == []
 
 
 @pytest.mark.case("P2")
