@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
+from tests.cli.conftest import Run
+
 from moorage.cli.waiting import until
 from moorage.core.meta import JsonObject, Key
 from moorage.kube.client import Listing
@@ -66,3 +69,18 @@ async def test_what_a_watch_says_is_told_in_order() -> None:
     """Made, changed, deleted."""
     events = [("ADDED", THING), ("MODIFIED", THING), ("DELETED", THING)]
     assert await states(Recorded([[]], [events]), 4) == [False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("run", "--resync", "0s"), "--resync"), (("run", "--resync=-5m"), "--resync"),
+        (("wait", "Keystone", "x", "--timeout=-5s"), "--timeout"), (("wait", "Keystone", "x", "--timeout", "0"), "--timeout"),
+    ],
+)  # fmt: skip
+def test_a_span_of_nothing_is_refused(moorage: Run, words: tuple[str, ...], option: str) -> None:
+    """Before anything is started or asked."""
+    done = moorage(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {option}: ")
+    assert "is not longer than zero" in done.stderr

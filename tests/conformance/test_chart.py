@@ -5,6 +5,7 @@ The chart is the folder `deploy`: CRDs, RBAC and webhooks are the files that `mo
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from tests.real.kubectl import Kubectl, programs
 from tests.real.kubernetes import BIN, Kubernetes, built, kubernetes
 
 from moorage import __version__
+from moorage.cli.systems import KINDS
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[2]
@@ -128,9 +130,28 @@ def test_the_options_in_the_chart_are_options_of_moorage_run() -> None:
     assert [word for word in arguments if word.startswith("--") and word.partition("=")[0] not in known] == []
 
 
-def test_values_that_the_chart_does_not_know_and_other_namespaces_are_refused() -> None:
-    """With the value's name, or the way out."""
-    assert "'replica' not allowed" in helm("template", "moorage", settings=("replica=3",)).stderr
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ("replica=3", "'replica' not allowed"), ("replicas=0", "/replicas"), ("kinds={Foo}", "/kinds/0"), ("resync=banana", "/resync"),
+        ("image=null", "'image'"), ("webhooks=null", "'webhooks'"), ("image.repository=null", "'repository'"),
+        ("podLabels.app\\.kubernetes\\.io/name=x", "'app.kubernetes.io/name'"), ("priorityClassName=a: b", "/priorityClassName"),
+    ],
+)  # fmt: skip
+def test_values_that_cannot_work_are_refused_by_name(setting: str, named: str) -> None:
+    """Before anything is installed."""
+    done = helm("template", "moorage", settings=(setting,))
+    assert done.returncode != 0
+    assert named in done.stderr
+
+
+def test_the_chart_knows_the_kinds() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    assert set(schema["properties"]["kinds"]["items"]["enum"]) == {kind.kind for kind in KINDS}
+
+
+def test_other_namespaces_are_refused() -> None:
+    """With the way out."""
     assert "--namespace moorage-system" in helm("template", "moorage", space="elsewhere").stderr
 
 

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from moorage.cli.systems import ADMISSIONS, KINDS, ROOMS
 from moorage.core.addresses import Network, UnusableNetwork, parse_networks
-from moorage.core.durations import parse_duration
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject, Key, ResourceType, key_of
 from moorage.kube.client import Client
@@ -42,7 +41,7 @@ class RunOptions:
     metrics_bind: str
     health_bind: str
     workers: int
-    resync: str
+    resync: float
     allowed: tuple[Network, ...]
     kubeconfig: str | None
     context: str | None
@@ -89,15 +88,11 @@ def _rooms(kinds: Sequence[str]) -> list[Room[Any, Any]]:
 
 
 def _options(options: RunOptions, client: Client) -> Options:
-    try:
-        resync = parse_duration(options.resync)
-    except ValueError as error:
-        raise InputError("--resync", str(error)) from error
     namespace = os.environ.get("POD_NAMESPACE") or NAMESPACE
     serving = WebhookServing(options.webhook_bind, _certificates(options, client, namespace))
     return Options(
         namespace=options.namespace,
-        pace=Pace(workers=options.workers, resync=resync),
+        pace=Pace(workers=options.workers, resync=options.resync),
         leadership=Leadership(Key(namespace, "moorage")) if options.leader_elect else None,
         health_bind=options.health_bind,
         metrics_bind=options.metrics_bind,

@@ -6,6 +6,23 @@ import enum
 from typing import Annotated
 
 from moorage.cli.signature import Option
+from moorage.core.durations import parse_duration
+from moorage.core.errors import InputError
+
+
+def span(option: str, text: str) -> float:
+    """Seconds of an option that says how long.
+
+    Raises:
+        InputError: it is no duration, or not longer than zero.
+    """
+    try:
+        found = parse_duration(text)
+    except ValueError as error:
+        raise InputError(option, str(error)) from error
+    if found <= 0:
+        raise InputError(option, f"{text} is not longer than zero", "Write it like 90s, 5m or 1h30m")
+    return found
 
 
 class Output(enum.StrEnum):

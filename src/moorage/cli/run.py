@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from moorage.cli.options import AllowedNetworksOption, ContextOption, KubeconfigOption
+from moorage.cli.options import AllowedNetworksOption, ContextOption, KubeconfigOption, span
 from moorage.cli.signature import Option
 
 
@@ -56,7 +56,7 @@ def command(
             metrics_bind=metrics_bind,
             health_bind=health_bind,
             workers=workers,
-            resync=resync,
+            resync=span("--resync", resync),
             allowed=allowed_networks(federation_metadata_allow_cidrs),
             kubeconfig=kubeconfig,
             context=context,

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from moorage.cli.options import ContextOption, KubeconfigOption, NamespaceOption, Output, OutputOption
+from moorage.cli.options import ContextOption, KubeconfigOption, NamespaceOption, Output, OutputOption, span
 from moorage.cli.printable import printable
 from moorage.cli.server import Target, condition_named, kind_named, print_json, state_of, with_client
 from moorage.cli.signature import Argument, Option
 from moorage.core import conditions
-from moorage.core.durations import parse_duration
-from moorage.core.errors import InputError, RefusedError
+from moorage.core.errors import RefusedError
 from moorage.core.meta import JsonObject, Key, ResourceType
 
 if TYPE_CHECKING:
@@ -36,10 +35,7 @@ def command(
     """
     import asyncio
 
-    try:
-        seconds = parse_duration(timeout)
-    except ValueError as error:
-        raise InputError("--timeout", str(error)) from error
+    seconds = span("--timeout", timeout)
     wanted = kind_named(kind)
     condition = condition_named(wanted, condition)
     progress = Progress(f"{condition} did not become True within {timeout}", quiet=output is Output.json)
