@@ -19,8 +19,8 @@ from .rest_requests import Call, Caller
 PAGE: Final = 100
 """Rows a page: the most that the server gives."""
 PAGE_LIMIT: Final = 1000
-BYTES_LIMIT: Final = 32 << 20
-"""Bytes of a whole list, some twenty thousand clients: anybody may declare a server of his own, and the operator keeps its lists in memory."""
+WEIGHT_LIMIT: Final = 64 << 20
+"""Bytes of memory of a whole list, some twenty thousand clients: anybody may declare a server of his own, and the operator keeps its lists in memory."""
 SECONDS_LIMIT: Final = 300.0
 """For a whole list, with all its walks."""
 WALKS: Final = 3
@@ -59,6 +59,7 @@ async def every(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> t
                 rows, still = await _walk(caller, listing, read)
                 if still and unique(rows):
                     return rows
+                del rows
     except TimeoutError:
         raise Unreachable(f"GET {listing.path}", f"the list was not whole after {SECONDS_LIMIT:.0f} seconds") from None
     raise Nonsense(f"GET {listing.path}", f"the list changed during each of {WALKS} walks")
@@ -67,12 +68,12 @@ async def every(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> t
 async def _walk(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> tuple[tuple[T, ...], bool]:
     rows: list[T] = []
     totals: set[int] = set()
-    size = 0
+    weight = 0
     for number in range(1, PAGE_LIMIT + 1):
         page = await caller.answer(listing.page(number))
-        size += page.size
-        if size > BYTES_LIMIT:
-            raise Nonsense(f"GET {listing.path}", f"the list has more than {BYTES_LIMIT >> 20} MiB")
+        weight += page.size
+        if weight > WEIGHT_LIMIT:
+            raise Nonsense(f"GET {listing.path}", f"the list would take more than {WEIGHT_LIMIT >> 20} MiB of memory")
         answer = object_of(f"GET {listing.path}", page.body)
         rows += [read(item) for item in list_of(f"GET {listing.path}", answer.get("data"))]
         pagination = object_of(f"GET {listing.path}", answer.get("pagination"))

@@ -1,7 +1,7 @@
 """Requests to a Pocket-ID: as the owner of an API key, over HTTP, one question at a time.
 
 Enters: calls (net.calls, whose fence refuses writes once leadership is lost), a server. Leaves: decoded JSON, or a typed error of `rest_errors`. It follows no redirect,
-reads bounded bodies, sends the key to the server's own address only, and never puts a secret or a value sent into a message. It knows no object of Pocket-ID.
+reads bounded bodies and decodes none that would fill the memory, sends the key to the server's own address only, and never puts a secret or a value sent into a message. It knows no object of Pocket-ID.
 Source: spec/pocketid.md 3.14, 4.1, 6.1.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 import ssl
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -41,6 +42,11 @@ TIMEOUT: Final = 30.0
 """Seconds of a request. A write with a logo waits for the server's own download, which may take 15 s."""
 FIRST_USE: Final = 0.2
 """Seconds before a refused key is tried once more: the first use of a static key makes its owner, and parallel ones are then refused."""
+
+WEIGHT_LIMIT: Final = 32 << 20
+"""Bytes of memory of one answer once it is decoded: a group of ten thousand users has some 26 MiB."""
+_WIDE: Final = re.compile(rb"[\xf0-\xf4]|\\u[dD]")
+"""A character that makes four bytes a character of the whole text around it."""
 
 Params: TypeAlias = list[tuple[str, str]]
 Result: TypeAlias = Literal["success", "not_found", "error"]
@@ -84,7 +90,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back; names of headers are in lower case, `body` is None when it was no JSON, `size` is in bytes."""
+    """What came back; names of headers are in lower case, `body` is None when it was no JSON, `size` is what it takes in memory, in bytes, by `weight_of`."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -190,7 +196,12 @@ class Caller:
             where = f"{server.host}:{server.port}"
             raise Unreachable(call.request, clean(_cause(error, where), self._hidden(call))) from None
         self._note_date(answer.headers.get("date"))
-        return Answer(answer.status, answer.headers, _decoded(answer.body), len(answer.body))
+        weight = weight_of(answer.body)
+        if weight > WEIGHT_LIMIT:
+            raise Nonsense(
+                call.request, f"the answer would take more than {WEIGHT_LIMIT >> 20} MiB of memory", answer.status
+            )
+        return Answer(answer.status, answer.headers, _decoded(answer.body), weight)
 
     def _reached(self, call: Call) -> calls.Server:
         if not _is_address(self.url):
@@ -236,6 +247,15 @@ async def repeated(waits: tuple[float, ...], attempt: Callable[[], Any]) -> Any:
         except ServerFailed:
             await asyncio.sleep(wait)
     return await attempt()
+
+
+def weight_of(body: bytes) -> int:
+    """Bytes of memory that JSON takes once it is decoded, rather too many: every value is 64 and every object 256, whatever it holds.
+
+    Known before it is decoded, in a few passes over the bytes: `[],` is three bytes of text and twenty times as many of memory.
+    """
+    wide = 1 if body.isascii() and b"\\u" not in body else 4 if _WIDE.search(body) else 2
+    return wide * len(body) + 64 * (body.count(b",") + body.count(b"[")) + 256 * body.count(b"{")
 
 
 def quoted(id: str) -> str:
