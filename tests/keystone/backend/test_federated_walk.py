@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.crashpoints import passes
 
-from moorage.core.meta import JsonObject, Key
+from moorage.core.meta import JsonObject, Key, Ref, owner_reference
 from moorage.core.outcome import Done
 from moorage.keystone.backend import ROOM
 from moorage.keystone.backend.seen import domain_id_of
@@ -859,14 +859,22 @@ async def test_a_group_of_a_directory_is_cautioned(here: Scene) -> None:
     assert any(event.reason == "MappingCaution" and event.type == "Warning" for event in told)
 
 
-async def test_the_deployment_that_answers_saml_is_waited_for(here: Scene) -> None:
-    """ConfigProjected counts every Deployment of the sidecar."""
+@pytest.mark.parametrize("owner", ["keystone", "keystone-saml"])
+async def test_the_deployment_that_answers_saml_is_waited_for(here: Scene, owner: str) -> None:
+    """ConfigProjected counts every Deployment of the Keystone; a Keystone that is itself called so is another one."""
     await attached(here)
     main = await here.client.get(DEPLOYMENTS, KEYSTONE_KEY)
-    twin = {**main, "metadata": {"name": "keystone-saml", "namespace": NAMESPACE}, "status": None}
-    await here.client.create(DEPLOYMENTS, twin)
+    keystone = await here.client.get(KEYSTONE.resource, KEYSTONE_KEY)
+    if owner != KEYSTONE_KEY.name:
+        meta = {"name": owner, "namespace": NAMESPACE}
+        keystone = await here.client.create(KEYSTONE.resource, {"metadata": meta, "spec": keystone["spec"]})
+    ref = Ref(keystone["apiVersion"], keystone["kind"], Key(NAMESPACE, owner), keystone["metadata"]["uid"])
+    owned = owner_reference(ref)
+    meta = {"name": "keystone-saml", "namespace": NAMESPACE, "ownerReferences": [owned]}
+    await here.client.create(DEPLOYMENTS, {**main, "metadata": meta, "status": None})
     await settle(here)
-    assert conditions(await here.stored())["ConfigProjected"] == "False/WaitingForRollout"
+    waits = conditions(await here.stored())["ConfigProjected"] == "False/WaitingForRollout"
+    assert waits is (owner == "keystone")
     assert here.stub.writes() == []
 
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from tests.crashpoints import Fence, every_crash_point, passes
 
-from moorage.core.meta import JsonObject, Key
+from moorage.core.meta import JsonObject, Key, Ref, owner_reference
 from moorage.core.outcome import Done, Failed, Waiting
 from moorage.keystone.backend import ROOM
 from moorage.keystone.backend.seen import domain_id_of
 from moorage.keystone.backend.types import FINALIZER
 from moorage.keystone.service.types import KIND as KEYSTONE
-from moorage.kube.resources import SECRETS
+from moorage.kube.resources import DEPLOYMENTS, SECRETS
 from moorage.runtime.room import Event
 from moorage.runtime.walk import Walk
 
@@ -256,6 +256,26 @@ async def test_deletion_waits_for_the_rollout_then_disables_then_deletes(here: S
     ]
     assert list(here.stub.domains) == ["default"]
     assert [event.reason for event in told] == ["DomainDisabled", "DomainDeleted"]
+
+
+async def test_deletion_waits_for_the_pod_that_answers_saml_too(here: Scene) -> None:
+    """It is a Keystone with the same files (ADR 0012): while it serves the domain, the domain stays."""
+    await attached(here, deletionPolicy="Delete")
+    main = await here.client.get(DEPLOYMENTS, KEYSTONE_KEY)
+    uid = (await here.client.get(KEYSTONE.resource, KEYSTONE_KEY))["metadata"]["uid"]
+    owner = owner_reference(Ref(KEYSTONE.resource.api_version, KEYSTONE.kind, KEYSTONE_KEY, uid))
+    meta = {"name": "keystone-saml", "namespace": NAMESPACE, "ownerReferences": [owner]}
+    await here.client.create(DEPLOYMENTS, {"metadata": meta, "spec": main["spec"]})
+    await here.client.delete(BACKENDS, KEY)
+    await here.attach()
+    here.stub.requests.clear()
+    await settle(here)
+    assert await here.stored() is not None
+    assert here.stub.writes() == []
+    await here.client.delete(DEPLOYMENTS, Key(NAMESPACE, "keystone-saml"))
+    await settle(here)
+    assert await here.stored() is None
+    assert list(here.stub.domains) == ["default"]
 
 
 async def test_retain_leaves_the_domain_as_it_is(here: Scene) -> None:

@@ -10,7 +10,7 @@ import binascii
 from collections.abc import Iterable
 from typing import Final
 
-from moorage.core.meta import JsonObject, Key
+from moorage.core.meta import JsonObject, Key, controller_of
 from moorage.keystone.addresses import SAML_SUFFIX
 from moorage.kube.resources import DEPLOYMENTS, SECRETS
 from moorage.runtime.projection import rolled_out
@@ -29,14 +29,14 @@ _NOTHING: Final = Mount(exists=False, carries=False, current=False, rolled_out=F
 
 
 def mount_of(world: World, backend: KeystoneIdentityBackend, wanted: Projection) -> Mount:
-    """What the pods run: of a federated backend in every Deployment that has the sidecar."""
+    """What the pods run, in both Deployments where SAML has one of its own: their template is the same (ADR 0012)."""
     keystone, namespace = backend.spec.keystone_ref.name, backend.metadata.namespace
     deployment = world.cache.get(DEPLOYMENTS, Key(namespace, keystone))
     if deployment is None:
         return _NOTHING
-    if backend.spec.type == "LDAP":
-        return _mount(world, backend, wanted, deployment)
     twin = world.cache.get(DEPLOYMENTS, Key(namespace, f"{keystone}{SAML_SUFFIX}"))
+    if twin is not None and not _is_of(twin, keystone):
+        twin = None
     found = [_mount(world, backend, wanted, item) for item in (deployment, twin) if item is not None]
     return Mount(
         exists=True,
@@ -44,6 +44,12 @@ def mount_of(world: World, backend: KeystoneIdentityBackend, wanted: Projection)
         current=all(item.current for item in found) and not _twin_is_missing(backend, deployment, twin),
         rolled_out=all(item.rolled_out for item in found),
     )
+
+
+def _is_of(deployment: JsonObject, keystone: str) -> bool:
+    """Another Keystone may itself be called `<keystone>-saml`."""
+    owner = controller_of(deployment)
+    return owner is not None and (owner.kind, owner.key.name) == ("Keystone", keystone)
 
 
 def _twin_is_missing(backend: KeystoneIdentityBackend, deployment: JsonObject, twin: JsonObject | None) -> bool:
