@@ -20,7 +20,7 @@ from moorage.apiserver.server import Server
 from moorage.core.backoff import Backoff
 from moorage.core.errors import EnvironmentError_
 from moorage.core.meta import JsonObject, Key
-from moorage.core.outcome import Done, Failed, Outcome
+from moorage.core.outcome import Done, Failed, Outcome, Waiting
 from moorage.kube.client import Client
 from moorage.kube.config import load_kubeconfig
 from moorage.kube.errors import Conflict, Invalid
@@ -426,6 +426,26 @@ async def test_failures_stay_in_the_queue_with_back_off_and_conflicts_are_no_err
         text = operator.metrics.text().decode()
     assert 'controller_runtime_reconcile_total{controller="widget",result="error"} 1.0' in text
     assert 'controller_runtime_reconcile_total{controller="widget",result="requeue"} 1.0' in text
+
+
+async def test_a_pass_that_asks_again_at_once_for_ever_leaves_others_their_turn(client: Client) -> None:
+    """It comes back after its back-off, longer each time; the loop goes on."""
+    passes: list[Key] = []
+
+    async def counted(world: Any, key: Key) -> Any:
+        passes.append(key)
+        return await ROOM.observe(world, key)
+
+    room = replace(
+        ROOM,
+        observe=counted,
+        decide=lambda seen: Waiting("Soon", "at once", after=0.0) if "spins" in str(passes[-1]) else ROOM.decide(seen),
+    )
+    await client.create(WIDGETS, widget("spins"))
+    await client.create(WIDGETS, widget("w"))
+    async with operating(client, [room], Options(pace=Pace(workers=1, backoff=Backoff(base=3600, cap=3600)))):
+        await until(lambda: ready(client, "w"))
+    assert 1 <= passes.count(Key("default", "spins")) <= 4
 
 
 async def test_the_operator_serves_webhooks_and_is_ready_when_they_are(client: Client, tmp_path: Path) -> None:

@@ -150,6 +150,9 @@ class Controller:
                 delay = self.queue.retry(key)
                 self._log(key).warning("pass failed", reason=reason, error=message, after=delay)
                 return "error"
+            case Done(after=after) | Waiting(after=after) if after is not None and after <= 0:
+                self.queue.retry(key)  # soon, and less soon each time: what never gets on must not take the whole loop
+                return "requeue"
             case Done(after=after) | Waiting(after=after):
                 self.queue.forget(key)
                 if after is None:
