@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from .rest_pages import Listing, every, pattern
-from .rest_reading import access_of, api_of, grant_of, list_of
+from .rest_reading import access_of, api_of, grant_of, holder_of, list_of
 from .rest_requests import Call, Caller, quoted
-from .rest_types import Access, Api, Grant, Permission, audience
+from .rest_types import Access, Api, Grant, Holder, Permission, audience
 
 _APIS: Final = "/api/apis"
 
@@ -80,6 +80,15 @@ class Apis(Caller):
         """
         body = {"enabled": enabled, "permissionIds": sorted(set(permission_ids))}
         return api_of(await self.ask(Call("set_api_cimd_access", "PUT", f"{_api(id)}/cimd-access", body=body)))
+
+    async def list_api_holders(self, id: str) -> tuple[Holder, ...]:
+        """The clients that hold something on an API by a grant of their own.
+
+        Raises:
+            NotFound: there is no such API.
+        """
+        rows = await every(self, Listing("list_api_holders", f"{_api(id)}/clients", "name"), holder_of)
+        return tuple(row for row in rows if row.access.grants_anything)
 
     async def list_api_client_grants(self, client_id: str) -> tuple[Grant, ...]:
         """What a client holds, one row an API.

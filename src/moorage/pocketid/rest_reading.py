@@ -25,6 +25,7 @@ from .rest_types import (
     Grant,
     Group,
     GroupName,
+    Holder,
     MadeApiKey,
     MadeClient,
     MadeSecret,
@@ -247,6 +248,13 @@ def grant_of(answer: Any) -> Grant:
     """One row of a client's grants."""
     item = object_of("grant", answer)
     return Grant(api_of(item.get("api")), access_of(item), bool(item.get("cimdGrantedAccess")))
+
+
+def holder_of(answer: Any) -> Holder:
+    """One row of an API's clients."""
+    item = object_of("grant", answer)
+    client = object_of("client of a grant", item.get("client"), "id")
+    return Holder(client["id"], _text(client, "name"), access_of(item))
 
 
 def unique(items: Iterable[T]) -> bool:

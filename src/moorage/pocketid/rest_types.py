@@ -223,6 +223,15 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
+class Holder:
+    """A client that holds something on an API by a grant of its own. `id` and `name` are the client's."""
+
+    id: str
+    name: str
+    access: Access
+
+
+@dataclass(frozen=True, slots=True)
 class ScimProvider:
     """Where users of a client are provisioned to. `token` is empty when there is none."""
 

@@ -29,7 +29,7 @@ OPERATIONS = {
     "refresh_oidc_client_metadata", "update_oidc_client_allowed_groups", "create_oidc_client_secret", "delete_oidc_client_secret",
     "get_oidc_client_scim_service_provider", "create_scim_service_provider", "update_scim_service_provider",
     "delete_scim_service_provider", "list_apis", "get_api", "create_api", "update_api", "delete_api", "update_api_permissions",
-    "set_api_cimd_access", "list_api_client_grants", "set_api_client_grant", "remove_api_client_grant", "list_user_groups",
+    "set_api_cimd_access", "list_api_client_grants", "list_api_holders", "set_api_client_grant", "remove_api_client_grant", "list_user_groups",
     "get_user_group", "create_user_group", "update_user_group", "delete_user_group", "update_user_group_users",
     "update_user_group_custom_claims", "list_users", "get_user", "create_user", "update_user", "delete_user",
     "update_user_custom_claims", "create_one_time_access_token", "create_api_key_for_user", "delete_api_key",
@@ -216,6 +216,9 @@ async def test_an_api_its_permissions_and_grants(pocketid: PocketID) -> None:
     wanted = Access(client=True, client_permissions=frozenset(ids.values()))
     assert await pocketid.set_api_client_grant(api.id, "app", wanted) == wanted
     assert [(row.api.id, row.access) for row in await pocketid.list_api_client_grants("app")] == [(api.id, wanted)]
+    assert [(row.id, row.name, row.access) for row in await pocketid.list_api_holders(api.id)] == [
+        ("app", "app", wanted)
+    ]
     narrowed = await pocketid.set_api_client_grant(
         api.id, "app", Access(client=True, client_permissions=frozenset({ids["read"], "nope"}))
     )
@@ -225,6 +228,7 @@ async def test_an_api_its_permissions_and_grants(pocketid: PocketID) -> None:
     await pocketid.remove_api_client_grant(api.id, "app")
     await pocketid.remove_api_client_grant(api.id, "app")
     assert await pocketid.list_api_client_grants("app") == ()
+    assert await pocketid.list_api_holders(api.id) == ()
     assert (await pocketid.update_api(api.id, "Orders 2")).name == "Orders 2"
     await pocketid.delete_api(api.id)
     assert await pocketid.list_apis() == ()

@@ -1,19 +1,22 @@
 """Performs one plan of an API and returns the snapshot with the answer in it.
 
-Enters: a snapshot with a REST client, and a plan. Leaves: the snapshot. It decides nothing and never writes what a client holds.
+Enters: a snapshot with a REST client, and a plan. Leaves: the snapshot. It decides nothing and of what clients hold it only takes back.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from moorage.pocketid.listings import Listing
 from moorage.pocketid.reach import lists_of
-from moorage.pocketid.rest import AlreadyExists, Api, PocketID
+from moorage.pocketid.rest import AlreadyExists, Api, NotFound, PocketID
 from moorage.pocketid.sibling_work import deleted, perform, taken, updated
+from moorage.runtime.room import Event
 from moorage.runtime.world import World
 
 from .observe import NOUN
 from .powers import overreach
-from .seen import Create, Delete, Plan, Rename, Seen, SetCimdAccess, SetPermissions
+from .seen import Create, Delete, Plan, Rename, Revoke, Seen, SetCimdAccess, SetPermissions
 from .types import KIND
 
 
@@ -41,9 +44,24 @@ async def _act(world: World, seen: Seen, plan: Plan) -> Seen:
             return updated(
                 NOUN, seen, apis, answered, f"{what} API {answered.name!r} for clients with a metadata document"
             )
+        case Revoke():
+            return await _revoke(seen, client, plan)
         case Delete(id):
             return await deleted(NOUN, seen, apis, id, client.delete_api)
     raise AssertionError(f"no such plan: {plan!r}")
+
+
+async def _revoke(seen: Seen, client: PocketID, plan: Revoke) -> Seen:
+    """A client that is gone holds nothing, either."""
+    left = tuple(item for item in seen.barred if item.id != plan.client_id)
+    try:
+        await client.remove_api_client_grant(plan.id, plan.client_id)
+    except NotFound:
+        return replace(seen, barred=left)
+    name = next((item.name for item in seen.barred if item.id == plan.client_id), "")
+    told = f"took back what client {name!r} (id {plan.client_id}) held: it is no client of a namespace that spec.allowedNamespaces admits"
+    event = Event("Warning", "AccessRevoked", told)
+    return replace(seen, barred=left, happened=(*seen.happened, event))
 
 
 async def _create(seen: Seen, client: PocketID, apis: Listing[Api], plan: Create) -> Seen:

@@ -31,7 +31,7 @@ from moorage.runtime.room import Released
 
 from .admission import limits
 from .powers import id_is_written_down, overreach
-from .seen import Create, Delete, Plan, Rename, Seen, SetCimdAccess, SetPermissions
+from .seen import Create, Delete, Plan, Rename, Revoke, Seen, SetCimdAccess, SetPermissions
 from .types import CLIENT_FINALIZER
 
 
@@ -46,6 +46,15 @@ def it_may_be_had(seen: Seen) -> Answer:
     """An API that exists is not for every namespace that the instance admits."""
     why = overreach(seen)
     return Stalled("NotPermitted", why) if why else None
+
+
+def the_barred_hold_nothing(seen: Seen) -> Answer:
+    """Taken back here, since the pass of a client that is barred may never come: whoever has it can delete it, or select no instance."""
+    if seen.found is None:
+        return None
+    plans = [Revoke(seen.found.id, item.id) for item in seen.barred]
+    refused = {plan for plan, trouble in seen.failed if not trouble.stops}
+    return next((plan for plan in plans if plan not in refused), plans[0] if plans else None)
 
 
 def api_exists(seen: Seen) -> Answer:
@@ -84,7 +93,7 @@ def _plain(permissions: tuple[Permission, ...]) -> tuple[Permission, ...]:
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    *BEFORE, it_may_be_had, within_limits(limits), bound_first("apiID"), marked(CLIENT_FINALIZER), api_exists, id_is_written_down, name_is_current,
+    *BEFORE, it_may_be_had, the_barred_hold_nothing, within_limits(limits), bound_first("apiID"), marked(CLIENT_FINALIZER), api_exists, id_is_written_down, name_is_current,
     permissions_are_exact, switch_is_set,
 )  # fmt: skip
 

@@ -17,7 +17,16 @@ from .seen import Seen
 
 REASONS: Final = {READY: (*SHARED_REASONS, "NotPermitted")}
 """Every reason by condition type, for the reference."""
-EVENTS: Final = ("APICreated", "APIAdopted", "APIUpdated", "APIDeleted", "Retained", "NotPermitted", *SHARED_EVENTS)
+EVENTS: Final = (
+    "APICreated",
+    "APIAdopted",
+    "APIUpdated",
+    "APIDeleted",
+    "AccessRevoked",
+    "Retained",
+    "NotPermitted",
+    *SHARED_EVENTS,
+)
 """Every event reason, for the reference."""
 
 

@@ -10,10 +10,11 @@ from typing import Final
 
 from moorage.core.meta import JsonObject
 from moorage.kube.resources import SECRETS
+from moorage.pocketid.oidcclient.rivals import BY_CLAIM, claims
 from moorage.pocketid.oidcclient.types import KIND as CLIENT
 from moorage.pocketid.sibling_work import counted
 from moorage.pocketid.waking import instance_watch, named_keys, names_index
-from moorage.runtime.room import Room, Watch, nobody
+from moorage.runtime.room import Index, Room, Watch, nobody
 
 from .apply import apply
 from .decide import decide
@@ -38,5 +39,5 @@ ROOM: Final[Room[Seen, Plan]] = Room(
     apply=apply,
     report=counted(KIND, report),
     watches=(instance_watch(KIND), Watch(CLIENT.resource, named_keys(_NAMING)), Watch(SECRETS, nobody)),
-    indices=(_NAMING,),
+    indices=(_NAMING, Index(CLIENT.resource, BY_CLAIM, claims)),
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from moorage.pocketid.rest_types import Api, Permission, audience, nfc
+from moorage.pocketid.rest_types import Api, Holder, Permission, audience, nfc
 from moorage.pocketid.sibling import SharedPlan, Sibling
 
 from .types import PocketIDAPI
@@ -50,18 +50,32 @@ class SetCimdAccess:
 
 
 @dataclass(frozen=True, slots=True)
+class Revoke:
+    """Take back what a client holds on it."""
+
+    id: str
+    client_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Delete:
     """Delete it at the server, with its permissions and grants."""
 
     id: str
 
 
-Plan: TypeAlias = SharedPlan | Create | Rename | SetPermissions | SetCimdAccess | Delete
+Plan: TypeAlias = SharedPlan | Create | Rename | SetPermissions | SetCimdAccess | Revoke | Delete
 
 
 @dataclass(frozen=True)
 class Seen(Sibling[PocketIDAPI, Api]):
-    """One pass."""
+    """One pass.
+
+    Args:
+        barred: clients that hold something on the API, of which no resource of a namespace that it names has one; empty as long as it names none.
+    """
+
+    barred: tuple[Holder, ...] = ()
 
     @cached_property
     def name(self) -> str:

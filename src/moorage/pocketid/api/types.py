@@ -79,7 +79,7 @@ class Spec(Model):
         None, doc="Whether every client with a metadata document may use the API; absent leaves it as it is."
     )
     allowed_namespaces: tuple[Annotated[str, NAMESPACE], ...] | None = namespaces(
-        "Namespaces whose clients may have permissions of the API, beside its own. Absent: all that the instance admits; []: its own only."
+        "Namespaces whose clients may have permissions of the API, beside its own. Absent: all that the instance admits; []: its own only. While it is set, whatever other clients hold is taken back, grants by hand included."
     )
     instance_selector: LabelSelector | None = selector_field()
     deletion_policy: Literal["Delete", "Retain"] = policy_field("Delete")
