@@ -81,7 +81,8 @@ class Lists:
 
     `skew`: how far its clock is ahead of ours. `lacks`: features that the server of `version` turned out not to have, and when. `refused`: logo URLs that it refused, and until
     when they are not tried again. `narrowed`: grants by client and API. `takers`: uid and key of the resource whose pass
-    makes or adopts a client, by its id or name, from then until its status tells: of two passes at once the second one must not take it, too.
+    makes or adopts a client, by its id or name, from then until its status tells: of two passes at once the second one must not take it, too. `pushed`: by
+    uid the mark of the declared secret that was pushed last; a digest of what a person chose is nowhere but here.
     """
 
     clients: Listing[Client] = field(default_factory=Listing)
@@ -94,6 +95,7 @@ class Lists:
     refused: dict[str, datetime] = field(default_factory=dict)
     narrowed: dict[tuple[str, str], Narrowed] = field(default_factory=dict)
     takers: dict[str, tuple[str, Key]] = field(default_factory=dict)
+    pushed: dict[str, str] = field(default_factory=dict, repr=False)
 
     def lacking(self, version: Version | None, now: datetime) -> dict[Feature, datetime]:
         """What a server of this version turned out not to have, and when: forgotten with the version; against the version's word it counts for an hour.

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from moorage.core.secret import SecretText
 from moorage.pocketid.oidcclient.secret_steps import Mode, Secrets, step
-from moorage.pocketid.oidcclient.secrets import Delete, Discard, Impossible, Made, Mint, Push, Store, Trigger
+from moorage.pocketid.oidcclient.secrets import Delete, Discard, Impossible, Made, Mint, Push, Store, Trigger, newest
 from moorage.pocketid.rest_types import ClientSecret, MadeSecret
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -31,7 +31,10 @@ def row(id_: str, prefix: str, age: float = 60, *, expired: bool = False) -> Cli
 
 @dataclass
 class World:
-    """`values`: what each row of `rows` truly is. `mark`: what the status tells of the last push, "" before there was any."""
+    """`values`: what each row of `rows` truly is. `mark`: what the status tells of the last push, "" before there was any, and `first` beside it.
+
+    `pushed`: the mark as long as the process lives that pushed it.
+    """
 
     rows: list[ClientSecret] = field(default_factory=list)
     values: dict[str, str] = field(default_factory=dict)
@@ -40,6 +43,8 @@ class World:
     asked: bool = False
     recorded: bool = True
     mark: str = ""
+    first: str = ""
+    pushed: str = ""
     next_values: Iterator[str] = field(default_factory=lambda: (f"{n:04d}-generated-value" for n in range(5000, 9999)))
     now: datetime = NOW
     writes: int = 0
@@ -89,6 +94,8 @@ def run(world: World, base: Secrets, crash_after: int | None = None) -> Impossib
         pending=world.pending,
         changed=base.mode is Mode.DECLARED and not world.recorded,
         marked=world.mark,
+        again=base.declared is not None and _is_again(world, base, base.declared.reveal()),
+        first=world.first,
         known=world.mark if base.declared is not None and world.recorded else "",
     )
     for _ in range(60):
@@ -109,8 +116,18 @@ def run(world: World, base: Secrets, crash_after: int | None = None) -> Impossib
     return plan
 
 
+def _is_again(world: World, base: Secrets, declared: str) -> bool:
+    """The evidence of `secret_facts`: this process pushed it, or what was recorded once it was stored is the newest, and the stored one is declared."""
+    if world.pushed and world.pushed == world.mark:
+        return world.values[world.mark] == declared
+    last = newest(world.rows, world.mark)
+    return base.stores and world.stored == declared and last is not None and last.prefix in ("", declared[:4])
+
+
 def _record(world: World, secrets: Secrets) -> None:
     """One status: the revision, and the id under which it was pushed."""
+    if secrets.fresh is not None and secrets.mode is Mode.DECLARED:
+        world.first = secrets.beginning.id if secrets.beginning is not None else ""
     pushed = secrets.made.id if secrets.made is not None and secrets.made.trigger is Trigger.DECLARED else world.mark
     if not world.recorded or pushed != world.mark:
         world.recorded, world.mark = True, pushed
@@ -125,6 +142,7 @@ def _apply(world: World, secrets: Secrets, plan: object) -> Secrets:
             return secrets.minted(Made(made, why))
         case Push(value):
             made = world.make(value.reveal())
+            world.pushed = made.secret.id
             world.wrote("push")
             return secrets.minted(Made(made, Trigger.DECLARED))
         case Discard(id_):

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.crashpoints import passes
 
 from moorage.core.meta import Key
 from moorage.kube.errors import Forbidden
 from moorage.kube.resources import SECRETS
+from moorage.pocketid.oidcclient.room import ROOM
 from moorage.pocketid.oidcclient.types import KIND
 from moorage.runtime.world import World
 
-from .scene import KEY, NAMESPACE, SECRET, Scene
+from .scene import KEY, NAMESPACE, SECRET, Scene, fresh
 
 REF = {"name": "source", "key": "value"}
 OLD, NEW, NEXT = (f"prod-secret-value-000{number}" for number in (4, 5, 6))
@@ -85,6 +87,85 @@ async def test_touches_of_the_declared_secret_lengthen_no_overlap_and_pile_up_no
     await here.settle()
     assert await work(here, NEW) == [True]
     assert len(here.server().secrets) == 1
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("old", ["olds" + OLD, OLD], ids=["other", "alike"])
+@pytest.mark.case("PIDS13", "PIDD2")
+async def test_touches_cut_no_overlap_short_however_many_they_are(here: Scene, spec: dict[str, Any], old: str) -> None:
+    """Each by a process that just started: it knows nothing of what was pushed but what is stored. What people still use outlives them."""
+    await here.secret("source", value=old)
+    await here.make(clientSecretRef=REF, clientSecretOverlap="24h", **spec)
+    await here.settle()
+    await declares(here, NEW)
+    for number in range(23):
+        here.later(hours=1)
+        await touch(here, str(number))
+        assert await work(here, old, NEW) == [True, True]
+        assert len(here.server().secrets) <= (20 if spec else 3)
+    here.later(hours=2)
+    await here.settle()
+    assert await work(here, old, NEW) == [False, True]
+    here.later(hours=24)
+    await here.settle()
+    assert len(here.server().secrets) == 1
+
+
+@EVERYWHERE
+async def test_a_process_that_pushed_a_value_itself_leaves_none_of_it_beside_the_new_one(
+    here: Scene, spec: dict[str, Any]
+) -> None:
+    """Wherever it is stored. The first one stays: the overlap of what it replaced began with it."""
+    await here.secret("source", value=OLD)
+    await here.make(clientSecretRef=REF, clientSecretOverlap="24h", **spec)
+    async with here.world() as world:
+        await passes(ROOM, world, KEY)
+        for number in range(4):
+            await here.secret("source", value=NEW)
+            note = {"metadata": {"annotations": {"touched": str(number)}}}
+            await here.client.patch(SECRETS, Key(NAMESPACE, "source"), note)
+            await fresh(here, world)
+            await passes(ROOM, world, KEY)
+            assert len(here.server().secrets) == min(number + 2, 3)
+        first = here.server().secrets[1].id
+    assert (await here.status())["clientSecret"]["first"] == first
+    assert await work(here, OLD, NEW) == [True, True]
+    here.later(hours=25)
+    await here.settle()
+    assert await work(here, OLD, NEW) == [False, True]
+    assert len(here.server().secrets) == 1
+
+
+async def test_a_crash_between_secret_and_status_makes_no_twin_of_what_was_replaced(here: Scene) -> None:
+    """The Secret holds the new value, the status still tells of the old one, and both begin alike: the overlap is kept."""
+    await here.secret("source", value=OLD)
+    await here.make(clientSecretRef=REF, clientSecretOverlap="24h")
+    await here.settle()
+    before = await here.status()
+    await declares(here, NEW)
+    marks = {name: before[name] for name in ("clientSecret", "clientSecretSourceVersion")}
+    await here.client.patch(KIND.resource, KEY, {"status": marks}, subresource="status")
+    await here.settle()
+    assert await work(here, OLD, NEW) == [True, True]
+
+
+@pytest.mark.case("PIDX1")
+async def test_a_stored_value_that_was_cut_is_replaced_although_what_it_replaced_begins_alike(here: Scene) -> None:
+    """Of a declared value that is long enough for a digest; the twin that lives with its overlap keeps nothing alive, itself included."""
+    old, new = (f"prod-secret-value-which-is-quite-long-{number}" for number in ("0001", "0002"))
+    await here.secret("source", value=old)
+    await here.make(clientSecretRef=REF, clientSecretOverlap="1h")
+    await here.settle()
+    await declares(here, new)
+    await here.edit(clientSecretRef=None)
+    await here.settle()
+    await here.secret(SECRET, client_secret=new[:20])
+    await here.settle()
+    assert await here.proven() not in (old, new, new[:20])
+    here.later(hours=2)
+    await here.settle()
+    await here.proven()
+    assert await work(here, old, new) == [False, False]
 
 
 @EVERYWHERE

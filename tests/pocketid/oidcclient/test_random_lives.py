@@ -35,7 +35,8 @@ from .scene import INSTANCE_KEY, KEY, NAMESPACE, SECRET, Scene, fresh, scene
 
 MARK = "pocketid.internal/client-secret-mark"
 REF = {"name": "source", "key": "value"}
-VALUES = ("prod-declared-value-0001", "prod-declared-value-0002", "test-declared-value-0001")
+LONG = "prod-declared-value-that-is-long-enough-for-a-digest"
+VALUES = ("prod-declared-value-0001", "prod-declared-value-0002", "test-declared-value-0001", f"{LONG}-1", f"{LONG}-2")
 HOW: dict[str, JsonObject] = {
     "own": {"clientSecretRef": None, "secret": None},
     "kept": {"clientSecretRef": None, "secret": {"storeClientSecret": False, "enabled": None}},
@@ -62,6 +63,7 @@ STEPS: list[tuple[str, tuple[Any, ...]]] = [
         (name, ())
         for name in (
             "source_is_touched",
+            "source_is_touched_for_a_day",
             "asks_for_another",
             "deletes_the_client_at_the_server",
             "is_looked_at",
@@ -151,6 +153,13 @@ class Lives(RuleBasedStateMachine):
     def source_is_touched(self) -> None:
         note = {"metadata": {"annotations": {"touched": str(self.here.now())}}}
         self.run(self.here.client.patch(SECRETS, Key(NAMESPACE, "source"), note))
+
+    def source_is_touched_for_a_day(self) -> None:
+        """More often than a client has room for secrets, each time by a process that just started."""
+        for _ in range(22):
+            self.time_passes(2)
+            self.source_is_touched()
+            self.run(self.here.once())
 
     def asks_for_another(self) -> None:
         self.run(self.here.annotate(regenerate_client_secret="true"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -158,6 +158,42 @@ def test_of_declared_secrets_exactly_the_declared_one_is_left_whether_or_not_it_
     world.trace.clear()
     run(world, base)
     assert world.trace == []
+
+
+VALUES = ("prod-declared-value-1", "prod-declared-value-2", "test-declared-value-1")
+DAY = timedelta(days=1)
+
+
+@pytest.mark.case("PIDS13", "PIDX1")
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([*VALUES, "", "", ""]), st.integers(1, 300), st.one_of(st.none(), st.integers(1, 8))),
+        max_size=40,
+    ),
+    st.booleans(),
+)
+def test_a_replaced_declared_value_works_as_long_as_its_overlap_however_often_its_successor_is_pushed(
+    days: list[tuple[str, int, int | None]], stores: bool
+) -> None:
+    """Of changes and touches ("") with minutes between them. Stored: each by another process, which may die anywhere; else by one that lives on."""
+    world, value, until = World(recorded=False), VALUES[0], dict[str, datetime]()
+    for wanted, minutes, point in [("", 1, None), *days]:
+        world.now += timedelta(minutes=minutes)
+        if wanted not in ("", value):
+            until[value], value = world.now + DAY, wanted
+            until.pop(value, None)
+        base = Secrets(Mode.DECLARED, (), NOW, declared=SecretText(value), stores=stores, overlap=DAY)
+        world.recorded = False
+        if stores:
+            world.pushed = ""
+            with contextlib.suppress(Crashed):
+                run(world, base, crash_after=point)
+            world.pushed = ""
+        run(world, base)
+        assert world.authenticates(value)
+        for other, end in until.items():
+            assert world.authenticates(other) == (world.now < end), "an overlap is cut short or lengthened"
 
 
 @EXAMPLES

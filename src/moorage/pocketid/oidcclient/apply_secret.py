@@ -14,14 +14,14 @@ from moorage.core.meta import JsonObject, Key
 from moorage.kube.errors import AlreadyExists
 from moorage.kube.resources import SECRETS
 from moorage.pocketid.instance.types import KIND as INSTANCE
-from moorage.pocketid.reach import lists_of
+from moorage.pocketid.reach import Lists, lists_of
 from moorage.pocketid.rest import NotFound, PocketID
 from moorage.runtime.room import Event
 from moorage.runtime.world import World
 
 from . import metrics
 from .plans import ChangeSecrets, DeleteSecret, HoldForGroups, MarkInstance, RemoveAnnotation, WriteSecret
-from .render import stored
+from .render import mark_of, stored
 from .rotation import stamp
 from .secret_steps import Secrets
 from .secrets import Delete, Discard, Made, Mint, Push, Trigger
@@ -66,6 +66,7 @@ async def _change(world: World, seen: Seen, plan: ChangeSecrets) -> Seen:
     lists = lists_of(world, remote.url)
     try:
         seen = await _step(seen, remote, id, plan)
+        _remembered(lists, seen, plan)
     except NotFound:
         lists.clients.forget(id)
         return seen.after(look=Absent(lost=True), secrets=None)
@@ -75,6 +76,13 @@ async def _change(world: World, seen: Seen, plan: ChangeSecrets) -> Seen:
     client = replace(seen.found, secrets=secrets.held)
     lists.clients.note(client)
     return seen.with_client(client, dirty=True).after(secrets=secrets)
+
+
+def _remembered(lists: Lists, seen: Seen, plan: ChangeSecrets) -> None:
+    """What was pushed, for as long as this process lives: where nothing is stored, nothing else tells that a value is that of before."""
+    made = seen.secrets.made if seen.secrets is not None else None
+    if isinstance(plan.step, Push) and made is not None:
+        lists.pushed[seen.client.metadata.uid] = mark_of(made.id, made.value)
 
 
 async def _step(seen: Seen, remote: PocketID, id: str, plan: ChangeSecrets) -> Seen:

@@ -210,6 +210,7 @@ async def _asked(world: World, seen: Seen, remote: PocketID) -> Seen:
     else:
         lists.takers[found.id] = seen.client.metadata.uid, seen.key
     seen = await look_aside(world, seen, remote)
+    seen = seen.after(last_pushed=lists.pushed.get(seen.client.metadata.uid, ""))
     return with_secrets(seen, found, lists.clock(remote, seen.now))
 
 

@@ -16,7 +16,7 @@ from moorage.pocketid.rest_types import Client, ClientSecret
 from .render import DIGEST, mark_of, stored
 from .rotation import NEVER, anchor_of, due, spacing_of, span_of
 from .secret_steps import Mode, Secrets, mode_of, stores
-from .secrets import Made, alive, prefix, present
+from .secrets import Made, alive, newest, prefix, present
 from .seen import Seen
 from .types import REGENERATE
 from .types_status import ClientSecretMark
@@ -46,6 +46,8 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
         stores=stores(resource),
         overlap=NEVER if pending else span_of(spec.client_secret_overlap),
         declared=declared.value if declared is not None and not declared.fault else None,
+        again=_is_again(seen, told, found.value, client),
+        first=told.first or "",
         changed=version not in (told.source or status.client_secret_source_version, seen.pushed_version),
         asked=seen.annotations.get(REGENERATE) == "true",
         pending=pending,
@@ -81,17 +83,39 @@ def _mark(told: ClientSecretMark) -> str:
     return f"{told.id} {told.digest}" if told.digest else ""
 
 
-def _is_altered(value: SecretText | None, marks: Iterable[str], client: Client, server_now: datetime) -> bool:
-    """Whether it takes the place of a living secret that we marked, and is another text; what begins like another secret is a person's own choice.
+def _is_again(seen: Seen, told: ClientSecretMark, value: SecretText | None, client: Client) -> bool:
+    """Whether the secret that we pushed last is proven to hold what is declared now, so that a push of it replaces nothing.
 
+    This process pushed it; or its revision was recorded, which is done once the value is stored, and the stored one is the declared one. A crash
+    between Secret and status leaves a younger secret, and proves nothing.
+    """
+    declared = seen.declared.value if seen.declared is not None else None
+    if declared is None or told.source is None:
+        return False
+    if seen.last_pushed == mark_of(told.id, declared):
+        return True
+    recorded = told.source == seen.client.status.client_secret_source_version
+    last = newest(client.secrets, told.id)
+    return recorded and value == declared and last is not None and last.prefix in ("", prefix(declared))
+
+
+def _is_altered(value: SecretText | None, marks: Iterable[str], client: Client, server_now: datetime) -> bool:
+    """Whether it takes the place of a living secret that we marked, and is another text.
+
+    What begins like another secret is a person's own choice, unless it begins like the marked one, too, and that took the place of the other.
     The Secret and the status have a mark: who edits the one has no hand in the other.
     """
     if value is None:
         return False
-    same = {row.id for row in client.secrets if row.prefix == prefix(value) != "" and alive(row, server_now)}
-    living = {row.id for row in client.secrets if alive(row, server_now)}
+    living = {row.id: row for row in client.secrets if alive(row, server_now)}
+    same = [row for row in living.values() if row.prefix == prefix(value) != ""]
+
+    def is_in_place_of(id: str) -> bool:
+        others = [row for row in same if row.id != id]
+        return not others or (living[id] in same and all(row.created_at < living[id].created_at for row in others))
+
     return any(
-        text.startswith(DIGEST) and id in living and f"{id} {text}" != mark_of(id, value) and same <= {id}
+        text.startswith(DIGEST) and id in living and f"{id} {text}" != mark_of(id, value) and is_in_place_of(id)
         for id, _, text in (mark.partition(" ") for mark in marks)
     )
 
@@ -131,7 +155,8 @@ def remembered(seen: Seen) -> ClientSecretMark | None:
         case Secrets(mode=Mode.NONE):
             return None
         case Secrets(mode=Mode.DECLARED, fresh=Made() as made):
-            return ClientSecretMark(id=made.id, source=seen.declared.version if seen.declared else None)
+            first, version = secrets.beginning, seen.declared.version if seen.declared else None
+            return ClientSecretMark(id=made.id, source=version, first=first.id if first is not None else None)
         case Secrets(mode=Mode.OWN, stored=SecretText() as value, current=ClientSecret() as current) if (
             value == secrets.valid
         ):

@@ -32,6 +32,7 @@ from .secrets import (
     Made,
     Mint,
     Push,
+    Retired,
     Store,
     Trigger,
     alive,
@@ -88,10 +89,10 @@ class Secrets(Snapshot):
     None when it has a fault. `changed`: its revision is not the recorded one. `asked`: the annotation. `pending`: the client was created by us
     and its first secret is not stored yet: nobody was given any other, so those have no overlap. `discarded`: mints of this pass that collided.
     `altered`: the stored value begins like the one that we stored, and is another. `marked`: the id of the secret that we made or pushed last, as
-    the status has it. `known`: the same, where it is certain to hold the valid value.
+    the status has it. `again`: that one is proven to hold what is declared now. `first`: the first one with its value, as the status has it. `known`: the same, where it is certain to hold the valid value.
     """
 
-    derived = ("fresh", "valid", "presented", "current")
+    derived = ("fresh", "valid", "presented", "current", "beginning")
 
     mode: Mode
     held: tuple[ClientSecret, ...]
@@ -108,6 +109,8 @@ class Secrets(Snapshot):
     discarded: int = 0
     altered: bool = False
     marked: str = ""
+    again: bool = False
+    first: str = ""
     known: str = ""
 
     @cached_property
@@ -140,6 +143,11 @@ class Secrets(Snapshot):
         if self.known:
             return self.living(self.known)
         return resolve(self.valid, self.held, self.server_now) if self.valid and not self.altered else None
+
+    @cached_property
+    def beginning(self) -> ClientSecret | None:
+        """The first secret with the value that is pushed again; None for a value that is not."""
+        return (self.living(self.first) or self.living(self.marked)) if self.again else None
 
     def living(self, id: str) -> ClientSecret | None:
         """The secret of that id, if it authenticates."""
@@ -235,6 +243,17 @@ def superseded_ones_are_retired(secrets: Secrets) -> Answer:
     return retirement_plan(current, secrets.held, secrets.overlap, secrets.server_now)
 
 
+def what_holds_the_same_ends(secrets: Secrets) -> Answer:
+    """A value that was pushed again replaced nothing. Its first secret stays while there is an older one, whose overlap began with it."""
+    begin, made = secrets.beginning, secrets.fresh
+    if begin is None or made is None:
+        return None
+    marks = any(row.created_at < begin.created_at for row in secrets.held)
+    same = {secrets.marked, begin.id} - {begin.id if marks else "", made.id}
+    ids = tuple(row.id for row in oldest_first(secrets.held) if row.id in same)
+    return Delete(ids, Retired.SUPERSEDED) if ids else None
+
+
 def what_others_manage_is_left_alone(secrets: Secrets) -> Answer:
     """A secret that is not stored is managed elsewhere; until the first one is stored, all are ours."""
     return superseded_ones_are_retired(secrets) if secrets.pending else None
@@ -279,6 +298,7 @@ RULES: Final[Mapping[Mode, tuple[Rule, ...]]] = {
         a_declared_value_is_pushed,
         a_declared_value_is_stored,
         a_fault_retires_nothing_new,
+        what_holds_the_same_ends,
         what_we_replaced_before_still_ends,
     ),
     Mode.OFF: (what_we_replaced_before_still_ends,),
@@ -366,7 +386,7 @@ def next_retirement(secrets: Secrets) -> datetime | None:
 
 
 def _room(secrets: Secrets) -> Answer:
-    declared = secrets.declared if secrets.mode is Mode.DECLARED else None
-    return cap_plan(
-        secrets.held, secrets.stored, secrets.server_now, declared=declared, known=secrets.marked if declared else ""
-    )
+    if secrets.mode is not Mode.DECLARED or (declared := secrets.declared) is None:
+        return cap_plan(secrets.held, secrets.stored, secrets.server_now)
+    stored = None if secrets.again and secrets.stored == declared else secrets.stored  # the marked one holds it
+    return cap_plan(secrets.held, stored, secrets.server_now, declared=declared, known=secrets.marked)

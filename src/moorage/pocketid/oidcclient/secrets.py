@@ -6,7 +6,7 @@ has the id of the one that we made or pushed last (`secret_facts`):
 
     could hold   active, and the prefix is that of the value or none (a secret that an upgrade carried over)
     resolve      the only one with the prefix, else the only one without any, else unknown
-    at the cap   what cannot hold a protected value, oldest first
+    at the cap   what cannot hold a protected value, oldest first; of declared ones before all others what begins like both its neighbours
     retirement   all but the resolved one, oldest first, each once an overlap has passed since its own replacement was made
 
 Source: seed 004, Client Secret; spec/pocketid.md 3.11, 4.3.
@@ -142,6 +142,12 @@ def resolve(value: SecretText, held: Held, now: datetime) -> ClientSecret | None
     return found[0] if len(found) == 1 else None
 
 
+def newest(held: Held, id: str) -> ClientSecret | None:
+    """The secret of that id, if none was made after it."""
+    found = next((row for row in held if row.id == id), None)
+    return found if found and all(row is found or row.created_at < found.created_at for row in held) else None
+
+
 def _possible(value: SecretText) -> bool:
     text = value.reveal()
     return bool(text) and all(" " <= char <= "~" for char in text)
@@ -176,13 +182,30 @@ def cap_plan(
     spare = [row.id for row in rows if row.id not in needed and declared and could_hold(declared, row, now)]
     free = [row.id for row in rows if row.id not in needed and row.id not in spare]
     if declared is not None:
-        free += spare + needed
+        first = [id for id in _between(rows, known, now) if id not in needed]
+        free = [*first, *(id for id in (*free, *spare, *needed) if id not in first)]
     if len(free) < excess:
         return Impossible(
             f"the client holds {len(held)} secrets, as many as Pocket-ID allows, and each could be the stored one;"
             " delete those that are not needed in Pocket-ID"
         )
     return Delete(tuple(free[:excess]), Retired.CAP)
+
+
+def _between(rows: Held, known: str, now: datetime) -> list[str]:
+    """What goes before all others, the youngest first: what does not live, and what begins like the one before and the one after it.
+
+    A value that was pushed again and again leaves such a row. The first of it tells since when the one before it is replaced, and the last is in
+    use. Only up to the known one: what is younger was not recorded.
+
+    Args:
+        rows: oldest first.
+    """
+    living = [row for row in rows if alive(row, now)]
+    last = next((index for index, row in enumerate(living) if row.id == known), 0)
+    threes = zip(living[: last + 1], living[1 : last + 1], living[2 : last + 1], strict=False)
+    alike = [row.id for before, row, after in threes if before.prefix == row.prefix == after.prefix != ""]
+    return [*(row.id for row in rows if row not in living), *reversed(alike)]
 
 
 def retirement_plan(current: ClientSecret, held: Held, overlap: timedelta, now: datetime) -> Delete | None:

@@ -238,6 +238,7 @@ class Seen(Snapshot):
     applied_logos: Mapping[str, str | None] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     pushed_version: str = ""
+    last_pushed: str = field(default="", repr=False)
     instance_rotated: datetime | None = None
     done: tuple[Plan, ...] = ()
     failures: Mapping[Part, Failure] = field(default_factory=dict)

@@ -44,6 +44,10 @@ class ClientSecretMark(Model):
     digest: str | None = field(
         None, doc="A digest of a secret that Pocket-ID drew: the stored one is replaced when it has another."
     )
+    first: str | None = field(
+        None,
+        doc="Id of the first secret with the same declared value, where that was pushed again: the overlap of what it replaced began then.",
+    )
 
 
 class Credentials(Model):
