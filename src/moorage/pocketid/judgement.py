@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from moorage.core.meta import JsonObject, is_terminating
-from moorage.core.unseen import has_unseen
+from moorage.core.unseen import has_controls, has_unseen
 from moorage.pocketid.references import Claim
 from moorage.pocketid.selection import same_instance, selector_faults
 from moorage.schema.fielderror import FieldError, duplicate, invalid
@@ -82,6 +82,12 @@ def one_line(path: str, value: str | None) -> Iterator[FieldError]:
     """A complaint about a name that people would not see as it is."""
     if value is not None and has_unseen(value):
         yield invalid(path, value, "must not contain control characters or line breaks; take them out")
+
+
+def lines(path: str, value: str | None) -> Iterator[FieldError]:
+    """A complaint about a text of several lines that cannot be stored everywhere: a NUL is in no text of PostgreSQL."""
+    if value is not None and has_controls(value):
+        yield invalid(path, value, "must not contain control characters but tabs and line breaks; take them out")
 
 
 def claims(declared: Iterable[Claim] | None) -> Iterator[Finding]:

@@ -82,5 +82,10 @@ def id_is_written_down(seen: Sibling[Any, Any], birth: Birth) -> Answer:
 
 
 def birthmark(seen: Sibling[Any, Any]) -> str:
-    """It follows from the uid of the resource: nobody else calls anything so."""
-    return str(uuid.uuid5(_MARKS, seen.resource.metadata.uid))
+    """What only this resource calls anything."""
+    return birthmark_of(seen.resource.metadata.uid)
+
+
+def birthmark_of(uid: str) -> str:
+    """It follows from the uid of a resource: nobody else calls anything so."""
+    return str(uuid.uuid5(_MARKS, uid))

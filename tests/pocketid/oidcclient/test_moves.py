@@ -200,7 +200,7 @@ async def test_a_client_of_others_that_has_the_declared_id_is_not_deleted_for_a_
 async def test_a_client_whose_first_secret_alone_is_stored_moves_under_its_declared_id(
     tmp_path: Path, back: bool
 ) -> None:
-    """It is announced as everywhere; what was pasted by hand at home outlives a way that leads back."""
+    """It is new there; what was pasted by hand at home outlives a way that leads back."""
     async with sea(tmp_path, clientID="wiki-app", secret={"storeClientSecret": False}) as at_sea:
         pasted = "pasted-by-a-person-012345"
         at_sea.here.fake.place_legacy_secret("wiki-app", pasted)
@@ -271,6 +271,15 @@ async def test_every_crash_point_of_a_way_that_ends_elsewhere_heals(
     assert await every_crash_point(_anew(tmp_path, step), _drive, _state) >= 2
 
 
+@pytest.mark.parametrize("spec", [{}, {"clientID": "wiki-app"}], ids=["drawn", "declared"])
+async def test_every_crash_point_of_a_move_of_a_client_whose_secret_is_not_stored_heals(
+    tmp_path: Path, spec: dict[str, Any]
+) -> None:
+    """It ends: the first secret at the new instance is stored, since the client is new there."""
+    kept = {"secret": {"storeClientSecret": False}, **spec}
+    assert await every_crash_point(_anew(tmp_path, _moves, **kept), _drive, _state) >= 4
+
+
 @pytest.mark.parametrize("kept", [False, True], ids=["own", "kept"])
 async def test_a_move_that_was_cut_short_anywhere_and_goes_on_elsewhere_leaves_nothing(
     tmp_path: Path, kept: bool
@@ -299,13 +308,13 @@ async def _killed(at_sea: Sea, fence: Fence) -> None:
 
 
 def _anew(
-    folder: Path, step: Callable[[Sea], Awaitable[None]]
+    folder: Path, step: Callable[[Sea], Awaitable[None]], **spec: Any
 ) -> Callable[[], contextlib.AbstractAsyncContextManager[Sea]]:
     numbers = itertools.count()
 
     @contextlib.asynccontextmanager
     async def anew() -> AsyncIterator[Sea]:
-        async with sea(folder / str(next(numbers))) as at_sea:
+        async with sea(folder / str(next(numbers)), **spec) as at_sea:
             await step(at_sea)
             yield at_sea
 

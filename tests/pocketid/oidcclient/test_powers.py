@@ -117,20 +117,56 @@ async def test_who_may_have_a_client_does_not_wait_for_who_may_not(apart: Scene)
     assert said(await looked(here)) == "False/Conflict"
 
 
+NOWHERE = {"instanceSelector": {"matchLabels": {"team": "none"}}}
+
+
+@pytest.mark.parametrize("status", [400, 500, 503])
 @pytest.mark.parametrize("spec", MODES.values(), ids=MODES)
-async def test_a_client_that_is_made_by_hand_while_ours_is_refused_is_not_ours(apart: Scene, spec: JsonObject) -> None:
-    """A create that the server refuses for certain leaves no claim behind, whatever is made there later."""
+async def test_a_client_that_is_made_by_hand_while_ours_is_refused_is_not_ours(
+    apart: Scene, spec: JsonObject, status: int
+) -> None:
+    """A create that the server refuses or fails leaves no claim behind, whatever is made there later, and wherever the tenant looked meanwhile."""
     here = apart
-    here.fake.faults.add(
-        "status", method="POST", path="/api/oidc/clients", status=400, code="validation_failed", times=-1
-    )
+    code = "validation_failed" if status == 400 else "internal"
+    here.fake.faults.add("status", method="POST", path="/api/oidc/clients", status=status, code=code, times=-1)
     found = await asks(here, **spec)
     assert said(found) == "False/APIClientError"
     assert "initialSecretPending" not in found["status"]
+    await here.client.patch(KIND.resource, TENANT, {"spec": NOWHERE})
+    assert said(await looked(here)) == "False/InstanceSelectionError"
     here.fake.faults.clear()
     client = there(here, spec.get("clientID", "payroll"), isGroupRestricted=True)
+    here.fake.place_legacy_secret(client.id, "somebody-elses-secret")
+    assert said(await looked(here)) == "False/InstanceSelectionError"
+    await here.client.patch(KIND.resource, TENANT, {"spec": {"instanceSelector": None}})
     assert said(await looked(here)) == "False/NotPermitted"
     assert client.settings["isGroupRestricted"] is True
+    assert here.fake.authenticates(client.id, "somebody-elses-secret")
+
+
+async def test_a_status_that_still_announces_a_client_proves_nothing(apart: Scene) -> None:
+    """Whose it is says its id as it was recorded, or its first name; a word from before it was made may be years old."""
+    here = apart
+    client = there(here, "payroll", isGroupRestricted=True)
+    await place(here, TENANT.namespace, KIND, TENANT.name, {"callbackUrls": [CALLBACK], "clientID": "payroll"})
+    await here.client.patch(KIND.resource, TENANT, {"status": {"initialSecretPending": True}}, subresource="status")
+    assert said(await looked(here)) == "False/NotPermitted"
+    assert client.settings["isGroupRestricted"] is True
+    assert here.writes() == []
+
+
+async def test_a_tenants_client_with_a_declared_id_gets_its_name_once_the_status_has_its_id(apart: Scene) -> None:
+    """Before, its first name is all that says whose it is."""
+    here = apart
+    await place(here, TENANT.namespace, KIND, TENANT.name, {"callbackUrls": [CALLBACK], **MODES["declared"]})
+    await here.once(TENANT)
+    first = here.server().settings["name"]
+    assert first != "wiki"
+    found = await here.client.get(KIND.resource, TENANT)
+    assert (said(found), found["status"]["clientID"]) == ("False/Creating", "wiki-app")
+    assert said(await looked(here)) == "True/Reconciled"
+    assert here.server().settings["name"] == "wiki"
+    assert "ClientAdopted" not in [event.reason for event in here.told]
 
 
 @pytest.mark.parametrize("spec", MODES.values(), ids=MODES)
@@ -167,6 +203,32 @@ async def test_a_tenants_client_whose_answer_was_lost_is_known_again(apart: Scen
     assert said(await looked(here)) == "True/Reconciled"
     assert len(here.server().secrets) == 1
     assert await authenticates(here)
+
+
+@pytest.mark.case("PIDX14")
+@pytest.mark.parametrize("kind", ["drop_after", "status"])
+async def test_a_tenants_client_with_a_declared_id_moves_whatever_becomes_of_the_first_try(
+    apart: Scene, kind: str
+) -> None:
+    """The create at the other instance is not answered, or fails: one client there, none here, and the stored secret is its own."""
+    here, other = apart, Fake(api_key=apart.fake.api_key)
+    await here.client.patch(INSTANCE.resource, INSTANCE_KEY, {"metadata": {"labels": {"at": "first"}}})
+    async with serving(other) as url:
+        await here.instance("second", url)
+        second = Key(INSTANCE_KEY.namespace, "second")
+        await here.client.patch(INSTANCE.resource, second, {"metadata": {"labels": {"at": "second"}}})
+        await here.attach(second)
+        await asks(here, instanceSelector={"matchLabels": {"at": "first"}}, **MODES["declared"])
+        other.faults.add(kind, method="POST", path="/api/oidc/clients", **({"status": 503} if kind == "status" else {}))
+        await here.client.patch(
+            KIND.resource, TENANT, {"spec": {"instanceSelector": {"matchLabels": {"at": "second"}}}}
+        )
+        await looked(here)
+        assert said(await looked(here)) == "True/Reconciled"
+        assert (len(here.fake.store.clients), len(other.store.clients)) == (0, 1)
+        found = await here.client.get(SECRETS, Key(TENANT.namespace, "wiki-oidc-credentials"))
+        assert other.authenticates("wiki-app", base64.b64decode(found["data"]["client_secret"]).decode())
+        await prove(here)
 
 
 @pytest.mark.case("PIDC9")

@@ -13,7 +13,7 @@ from typing import Any, Final
 from moorage.core import cron, names
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject, is_terminating
-from moorage.pocketid.judgement import Check, Finding, admission, asked_by, limit, one_line, selector, twice
+from moorage.pocketid.judgement import Check, Finding, admission, asked_by, limit, lines, one_line, selector, twice
 from moorage.pocketid.oidcclient.addresses import addresses
 from moorage.pocketid.oidcclient.types import KIND, REFRESH, REGENERATE, SECRET_SUFFIX, PocketIDOIDCClient
 from moorage.pocketid.oidcclient.types_secret import SecretKeys
@@ -35,6 +35,7 @@ _ORDINARY_ID: Final = re.compile(r"[A-Za-z0-9._-]+")
 def server_limits(client: PocketIDOIDCClient, _review: Review) -> Iterator[Finding]:
     """What only the server refuses is told at once and fails in the pass (decisions, Admission 4)."""
     spec = client.spec
+    yield from lines("spec.description", spec.description)
     if not spec.is_document:
         path = "metadata.name" if spec.name is None else "spec.name"
         yield from limit(path, spec.name or client.metadata.name, NAME_LIMIT)

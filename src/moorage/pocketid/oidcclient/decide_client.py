@@ -17,7 +17,7 @@ from .rule import Answer, Rule, told, worked
 from .secret_steps import Mode, mode_of
 from .seen import Absent, Ambiguous, Fault, Found, Seen, Unknown
 from .types import GROUP_FINALIZER, REFRESH
-from .wanted import create_body, own_id
+from .wanted import create_body, is_newborn
 
 
 def instance_is_selected(seen: Seen) -> Answer:
@@ -100,7 +100,10 @@ def the_way_is_written_down(seen: Seen) -> Answer:
 
 
 def client_exists(seen: Seen) -> Answer:
-    """Create it; a bad reference creates nothing, and a metadata document is registered by the application alone."""
+    """Create it; a bad reference creates nothing, and a metadata document is registered by the application alone.
+
+    A recorded client that is lost is forgotten before, where a first secret is stored for a client that is new, and for no other.
+    """
     if not isinstance(seen.look, Absent):
         return None
     if seen.client.spec.is_document:
@@ -112,26 +115,17 @@ def client_exists(seen: Seen) -> Answer:
         return told(seen.groups.faults[0], seen)
     if isinstance(seen.identities, Fault):
         return told(seen.identities, seen)
-    if not _is_remembered(seen, lost=seen.look.lost):
-        return Waiting("Creating", "the client is about to be created", after=0.0)
+    if seen.look.lost and mode_of(seen.client) is Mode.KEPT:
+        return Waiting("Creating", "the client is about to be created anew", after=0.0)
     return CreateClient(create_body(seen))
 
 
-def must_be_announced(seen: Seen) -> bool:
-    """Whether it matters, when the client is found later, that it was made by us, and its id alone does not say so."""
-    return mode_of(seen.client) is Mode.KEPT or not (seen.trusted or own_id(seen))
-
-
-def _is_remembered(seen: Seen, *, lost: bool) -> bool:
-    """Whether a client that is found later will be known to be ours, as far as that matters: by its id, or by what the status says already."""
-    if not must_be_announced(seen) or seen.client.status.initial_secret_pending or _was_refused(seen):
-        return True
-    return own_id(seen) is not None and not lost if mode_of(seen.client) is Mode.KEPT else lost or seen.moved
-
-
-def _was_refused(seen: Seen) -> bool:
-    """Whether a create was refused for certain, and nothing was declared anew since: then nothing is announced a second time."""
-    return not seen.trusted and seen.told is not None and seen.told.reason == Part.IDENTITY.reason
+def its_id_is_written_down(seen: Seen) -> Answer:
+    """Before a client gets the name that people see: until then its first name says that it is ours, from then on its id."""
+    found = seen.found
+    if found is None or seen.is_recorded or not is_newborn(seen, found):
+        return None
+    return Waiting("Creating", "the client was created, and its id is being written down", after=0.0)
 
 
 def metadata_is_refreshed(seen: Seen) -> Answer:
@@ -147,6 +141,7 @@ def metadata_is_refreshed(seen: Seen) -> Answer:
 CLIENT_RULES: Final[tuple[Rule, ...]] = (
     instance_is_selected, nobody_else_claims_it, instance_is_ready, api_client_is_there, groups_hold_it, worked(Part.IDENTITY),
     look_worked, it_may_be_had, name_is_unambiguous, the_way_is_written_down, client_exists,
+    its_id_is_written_down,
 )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from moorage.runtime.world import World
 
 from .rotation import moment
 from .seen import Absent, Ambiguous, Apis, Found, Lookup, Scim, Seen, Unknown
-from .wanted import own_id
+from .wanted import is_newborn, own_id
 
 YOUNG: Final = 10.0
 """Seconds that a list may be old when a client is looked up by its name: what it lacks is created."""
@@ -31,13 +31,18 @@ async def look(seen: Seen, remote: PocketID, lists: Lists) -> Lookup:
     """The client, its absence, or a look that failed."""
     try:
         found = await _look(seen, remote, lists)
-        if isinstance(found, Found) and not found.fresh and seen.groups.restricted is not False:
+        if isinstance(found, Found) and not found.fresh and _must_be_fresh(seen, found.client):
             return Found(await fetch(remote, lists, found.client.id), fresh=True)
         return found
     except NotFound:
         return Unknown("the client went away while it was looked at", SHORTEST_WAIT)
     except PocketIDError as error:
         return unknown(error)
+
+
+def _must_be_fresh(seen: Seen, client: Client) -> bool:
+    """Groups are in no list; and what says that a client is ours is not taken from a list of a moment ago."""
+    return seen.groups.restricted is not False or is_newborn(seen, client)
 
 
 def unknown(error: PocketIDError) -> Unknown:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from moorage.pocketid.powers import may_not, taken_back
 from moorage.pocketid.rest_types import Client
 
-from .plans import CreateClient
 from .seen import Seen
-from .wanted import own_id
+from .wanted import is_newborn, own_id
 
 
 def overreach(seen: Seen) -> str:
@@ -33,20 +32,21 @@ def overreach(seen: Seen) -> str:
 
 def adopts(seen: Seen) -> bool:
     """Whether the client was found, not made, and is ours from this pass on."""
-    return seen.adopted and not overreach(seen)
+    found = seen.found
+    return found is not None and seen.adopted and not is_newborn(seen, found) and not overreach(seen)
 
 
 def _is_ours(seen: Seen, found: Client) -> bool:
-    """By the recorded id, as long as it was seen at this server; by an id that follows from our uid; or it was announced, and is no answer to that."""
+    """By the recorded id, as long as it was seen at this server; by an id or a first name that follows from our uid."""
     status = seen.client.status
     if (
         found.id == seen.known_id
         or found.id == own_id(seen)
+        or is_newborn(seen, found)
         or (seen.way is not None and found.id == seen.way.client_id)
     ):
         return True
     bound = status.instance
     if bound is not None and seen.instance is not None and found.id == status.client_id:
         return bound.url.rstrip("/") == seen.instance.url
-    announced = status.initial_secret_pending and not seen.moved and found.id == seen.client.spec.client_id
-    return bool(announced) and not any(isinstance(plan, CreateClient) for plan in seen.done)
+    return False

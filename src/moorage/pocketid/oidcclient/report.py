@@ -19,7 +19,6 @@ from moorage.runtime.room import Event, Report
 from moorage.schema.model import Model
 
 from .decide import first_fault
-from .decide_client import must_be_announced
 from .decide_deletion import BLOCKED, orphaned
 from .decide_logos import resolved
 from .decide_secret import facts_of
@@ -125,17 +124,8 @@ def _status(seen: Seen) -> JsonObject:
         case Absent(lost):
             kept = ("clientID", "clientSecretSourceVersion", "clientSecret")
             forgotten = dict.fromkeys(kept) if lost or seen.moved else {}
-            return {**_bound(seen), **forgotten, **_announced(seen)}
+            return {**_bound(seen), **forgotten, "initialSecretPending": None}
     return {}
-
-
-def _announced(seen: Seen) -> JsonObject:
-    """That the client is about to be made, or may be made by now; what the server refused for certain is made by others, if at all."""
-    if seen.client.spec.is_document or not must_be_announced(seen):
-        return {}
-    fault = first_fault(seen)
-    waits = isinstance(fault, Waiting) and fault.reason != "Creating"
-    return {"initialSecretPending": None if waits and not seen.trusted else True}
 
 
 def _bound(seen: Seen) -> JsonObject:
@@ -193,10 +183,10 @@ def _secrets(seen: Seen, client: Client) -> JsonObject:
 
 
 def _pending(seen: Seen) -> JsonObject:
-    """Whether the first secret of a client that we made, or are about to make, is still to be stored."""
+    """Whether the client is ours from its making on, and has no secret that is stored; what was not looked at stays as it is."""
     secrets = seen.secrets
     if secrets is None:
-        return _announced(seen) if isinstance(seen.look, Absent) else {}
+        return {}
     waits = secrets.pending and not secrets.stored and secrets.mode in (Mode.KEPT, Mode.OWN)
     return {"initialSecretPending": True if waits else None}
 

@@ -20,7 +20,7 @@ from .secrets import Made, alive, newest, prefix, present
 from .seen import Seen
 from .types import REGENERATE
 from .types_status import ClientSecretMark
-from .wanted import own_id
+from .wanted import is_newborn, own_id
 
 DRAWN_LENGTH: Final = 32
 """Characters of a secret that Pocket-ID draws."""
@@ -76,7 +76,8 @@ def _is_pending(seen: Seen, client: Client, *, settled: bool) -> bool:
     if seen.client.status.initial_secret_pending:
         return True
     new = seen.known_id is None and client.id == own_id(seen) and not (seen.moving and settled)
-    return (seen.created or new) and mode_of(seen.client) in (Mode.KEPT, Mode.OWN)
+    newborn = is_newborn(seen, client) and not settled
+    return (seen.created or new or newborn) and mode_of(seen.client) in (Mode.KEPT, Mode.OWN)
 
 
 def _mark(told: ClientSecretMark) -> str:

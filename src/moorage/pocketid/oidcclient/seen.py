@@ -274,9 +274,7 @@ class Seen(Snapshot):
     @property
     def adopted(self) -> bool:
         """Whether the client was found, not made, and is not recorded yet."""
-        found = self.found
-        known = {self.known_id, self.way.client_id if self.way else None}
-        return found is not None and not self.created and found.id not in known and not self.held_back
+        return self.found is not None and not self.created and not self.is_recorded and not self.held_back
 
     @property
     def way(self) -> Elsewhere | None:
@@ -286,6 +284,11 @@ class Seen(Snapshot):
             return None
         found = (item for item in moving if is_bound_to(item.instance, instance.key))
         return next((item for item in found if item.instance.url == instance.url), None)
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the status has the id of the client that was found, of this instance."""
+        return self.found is not None and self.found.id in (self.known_id, self.way.client_id if self.way else None)
 
     @property
     def moving(self) -> bool:

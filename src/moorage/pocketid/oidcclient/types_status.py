@@ -121,7 +121,7 @@ class Status(Model):
     client_secret: ClientSecretMark | None = field(None, doc="The client secret that was made or pushed last.")
     initial_secret_pending: bool | None = field(
         None,
-        doc="True from before the client is created until its first secret is stored, so that a restart still stores one.",
+        doc="True from when the client was created until its first secret is stored, so that a restart still stores one.",
     )
     credentials: Credentials | None = field(None, doc="The credentials Secret as it was last written.")
     secrets: tuple[SecretStatus, ...] | None = field(

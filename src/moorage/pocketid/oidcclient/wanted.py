@@ -12,6 +12,7 @@ from typing import Any, Final
 from uuid import UUID, uuid5
 
 from moorage.core.meta import JsonObject
+from moorage.pocketid.powers import birthmark_of
 from moorage.pocketid.rest_types import Client, nfc
 from moorage.pocketid.rest_version import Feature, Support
 
@@ -109,7 +110,7 @@ def create_body(seen: Seen) -> JsonObject:
 
     A group that is still to come closes the client to everybody until it is there.
     """
-    body = {"callbackURLs": [], "logoutCallbackURLs": [], **members(seen)}
+    body = {"callbackURLs": [], "logoutCallbackURLs": [], **members(seen), "name": first_name(seen)}
     if seen.groups.restricted is None:
         body["isGroupRestricted"] = True
     id = seen.client.spec.client_id or own_id(seen)
@@ -127,6 +128,20 @@ def own_id(seen: Seen) -> str | None:
     if by_chance or seen.client.spec.client_id or seen.instance is None:
         return None
     return str(uuid5(_OURS, f"{seen.client.metadata.uid} {seen.instance.key}"))
+
+
+def first_name(seen: Seen) -> str:
+    """The name that a client is made under: its birthmark, where it must be known as ours and its id was chosen by a person.
+
+    Anybody may make a client of a chosen id while our create waits, is refused or goes unanswered; nobody else calls one so.
+    """
+    by_id = seen.client.spec.client_id is None or (seen.trusted and mode_of(seen.client) is not Mode.KEPT)
+    return nfc(seen.shown_name) if by_id else birthmark_of(seen.client.metadata.uid)
+
+
+def is_newborn(seen: Seen, client: Client) -> bool:
+    """Whether it has the name that only we make a client under; it gets the declared one once the status has its id."""
+    return client.name == birthmark_of(seen.client.metadata.uid)
 
 
 def differing(seen: Seen, client: Client) -> tuple[str, ...]:
