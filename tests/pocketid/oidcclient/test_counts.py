@@ -77,7 +77,7 @@ async def test_a_first_convergence_asks_three_requests_and_one_per_feature(here:
 
 
 async def test_a_declared_id_whose_first_secret_alone_is_stored_takes_one_status_more(here: Scene) -> None:
-    """That the client will be ours is written down before it is made: its id does not say so, and others may have made one of that id."""
+    """Its first name says that it is ours, as its id does not, until the status has that id: others may have made one of it."""
     await furnished(here)
     await here.make(clientID="wiki-app", secret={"storeClientSecret": False})
     async with here.world() as world:
