@@ -30,6 +30,7 @@ from moorage.kube.errors import NotFound
 from moorage.kube.resources import SECRETS
 from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.oidcclient.room import ROOM
+from moorage.pocketid.oidcclient.secret_facts import DRAWN_LENGTH
 
 from .scene import INSTANCE_KEY, KEY, NAMESPACE, SECRET, Scene, fresh, scene
 
@@ -180,6 +181,8 @@ class Lives(RuleBasedStateMachine):
             with contextlib.suppress(NotFound):
                 await self.here.client.delete(SECRETS, key)
             return
+        if edit == "cut without mark" and len(value) < DRAWN_LENGTH:
+            return  # the status has no digest of what a person chose (ADR 0020): cut together with its mark it is beyond telling
         if edit == "no key":
             await self.here.client.patch(SECRETS, key, {"data": {"client_secret": None}})
         if edit.startswith(("cut", "junk")):
