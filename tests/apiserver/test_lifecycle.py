@@ -196,7 +196,7 @@ async def test_events_end_after_an_hour(client: Client) -> None:
 
 
 async def test_services_get_addresses_of_their_own(client: Client) -> None:
-    """Each another one; a taken one is refused; a headless Service has none."""
+    """Each another one, none of the first that people choose from; a taken one is refused; a headless Service has none."""
 
     def service(name: str, **spec: Any) -> dict[str, Any]:
         return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}], **spec}}
@@ -205,6 +205,8 @@ async def test_services_get_addresses_of_their_own(client: Client) -> None:
     made = await asyncio.gather(*(client.create(path, service(f"s{number}")) for number in range(20)))
     addresses = {item["spec"]["clusterIP"] for item in made}
     assert len(addresses) == 20
+    chosen_by_people = {f"127.112.0.{number}" for number in range(256)}
+    assert not addresses & chosen_by_people
     taken = await client.ask("POST", path, service("taken", clusterIP=addresses.pop()))
     assert taken.status == 422
     assert "provided IP is already allocated" in taken.body["message"]

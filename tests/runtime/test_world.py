@@ -159,7 +159,7 @@ async def test_events_are_bounded_and_a_refused_one_stops_nothing(client: Client
     for number in range(40):
         recorder.tell(about, Event("Normal", "R", str(number)))
     for number in range(10):
-        recorder.tell(replace(about, uid=str(number)), Event("Normal", "R", "x"))
+        recorder.tell(about._replace(uid=str(number)), Event("Normal", "R", "x"))
     assert (dropped.count("spam"), dropped.count("full")) == (15, 5)
     recorder.tell(about, Event("Normal", "R", "one too many"))
     task = asyncio.create_task(recorder.run())

@@ -94,13 +94,16 @@ class Addresses:
         return "provided IP is already allocated" if wanted in taken else ""
 
     def _free(self, taken: set[str]) -> str:
+        """Any address but the first few, which people choose from, as long as there is one (Kubernetes, "Service ClusterIP allocation")."""
+        end = self._network.num_addresses - 1
+        first = 1 + (min(max(16, end // 16), 256) if end > 17 else 0)
         for _ in range(_TRIES):
-            found = str(self._network[random.randrange(2, self._network.num_addresses - 1)])  # noqa: S311 - no secret
+            found = str(self._network[random.randrange(first, end)])  # noqa: S311 - no secret
             if found not in taken:
                 return found
-        for address in self._network.hosts():
-            if str(address) not in taken:
-                return str(address)
+        for number in reversed(range(1, end)):
+            if (found := str(self._network[number])) not in taken:
+                return found
         raise internal("failed to allocate a serviceIP: range is full")
 
     def _ports(self, spec: JsonObject, key: str) -> list[FieldError]:

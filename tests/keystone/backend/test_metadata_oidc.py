@@ -208,7 +208,7 @@ def test_declared_endpoints_are_a_document() -> None:
 
 def test_a_declared_endpoint_that_is_no_url_is_named() -> None:
     """For resources that bypassed admission."""
-    bad = OidcEndpoints.model_construct(
+    bad = OidcEndpoints(
         authorization_endpoint="https://a/", token_endpoint='https://a/"', jwks_uri="https://a/",
         userinfo_endpoint=None, end_session_endpoint=None, introspection_endpoint=None,
     )  # fmt: skip
