@@ -3,7 +3,7 @@ SHELL := /bin/bash -euo pipefail
 .DEFAULT_GOAL := help
 UV := .tools/bin/uv
 PY := .venv/bin/python
-# Two cores: while one worker waits for a server, the two others work.
+# Workers of pytest on two cores; a third is a tenth quicker where nothing else runs, since workers wait for servers.
 JOBS ?= 2
 # What Python has read once is kept, wherever a container forbids it: else each worker and each process of a test reads all of it anew.
 export PYTHONDONTWRITEBYTECODE :=
