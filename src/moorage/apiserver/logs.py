@@ -122,7 +122,7 @@ def _waiting(pod: JsonObject, container: str) -> str:
 
 
 def _generations(folder: Path) -> list[Path]:
-    numbered = [(int(path.stem), path) for path in folder.glob("*.log") if path.stem.isdigit()]
+    numbered = [(int(path.stem), path) for path in folder.glob("*.log") if path.stem.isdecimal()]
     return [path for _, path in sorted(numbered)]
 
 

@@ -36,7 +36,7 @@ def read_version(text: str) -> int:
     """
     if not text:
         return 0
-    if not text.isascii() or not text.isdigit():
+    if not text.isascii() or not text.isdecimal():
         why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
         raise bad_request(f'resourceVersion: Invalid value: "{text}": {why}')
     return int(text)

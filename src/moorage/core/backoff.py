@@ -35,7 +35,7 @@ def parse_retry_after(text: str | None, now: datetime) -> float | None:
     """Seconds of a Retry-After header, a day at most and never negative; None when absent or unreadable."""
     if not text:
         return None
-    if text.strip().isdigit():
+    if text.strip().isdecimal():
         return min(float(text), _DAY)
     try:
         when = parsedate_to_datetime(text)

@@ -134,7 +134,7 @@ def _fields(text: str) -> str:
                 raise ValueError(f"{word or part!r} means nothing there")
     fields[4] = _OPEN_STEP.sub(r"\1-6/", fields[4])
     for part in re.split(r"[,-]", re.sub(r"/\d+", "", fields[4])):
-        if part.isdigit() and int(part) > 6:
+        if part.isdecimal() and int(part) > 6:
             raise ValueError("weekdays are 0 (Sunday) to 6")
     return " ".join(fields)
 

@@ -275,4 +275,4 @@ def _version(obj: JsonObject) -> int:
 
 def _number(version: str) -> int:
     """Since Kubernetes 1.35 resourceVersions of a type are decimal numbers that grow; no number reads as 0."""
-    return int(version) if version.isdigit() else 0
+    return int(version) if version.isdecimal() else 0

@@ -23,7 +23,7 @@ def parse_bind(bind: str) -> tuple[str, int]:
         InputError: it is no address.
     """
     host, colon, port = bind.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
+    if not colon or not port.isdecimal() or int(port) > 65535:
         raise InputError(bind, "not an address", "Write it like 127.0.0.1:8080")
     return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104  what an empty host means
 

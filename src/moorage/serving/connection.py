@@ -171,7 +171,7 @@ class Connection(asyncio.Protocol):
         exchange.keep_alive = exchange.chunked and self._parser.should_keep_alive()
         self._size = 0
         told = exchange.headers.get("content-length", "")
-        if told.isdigit() and int(told) > self._shared.limit:
+        if told.isdecimal() and int(told) > self._shared.limit:
             self._dispatch("large")
         elif exchange.headers.get("expect", "").lower() == "100-continue" and not self._task:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")

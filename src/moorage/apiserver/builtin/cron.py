@@ -28,7 +28,7 @@ def complaint(schedule: str) -> str:
 
 def _part(part: str, low: int, high: int, words: str) -> str:
     span, slash, step = part.partition("/")
-    if slash and not step.isdigit():
+    if slash and not step.isdecimal():
         return _no_number(step)
     if slash and int(step) == 0:
         return f"step of range should be a positive number: {part}"
@@ -38,7 +38,7 @@ def _part(part: str, low: int, high: int, words: str) -> str:
     if len(ends) > 2:
         return f"too many hyphens: {part}"
     named = {word: number + low for number, word in enumerate(words.split())}
-    numbers = [named.get(end.lower(), int(end) if end.isdigit() else None) for end in ends]
+    numbers = [named.get(end.lower(), int(end) if end.isdecimal() else None) for end in ends]
     for end, number in zip(ends, numbers, strict=True):
         if number is None:
             return _no_number(end)

@@ -70,7 +70,7 @@ def _thousandths(text: str) -> int:
         return 0
     if abs(whole) < 1 << 63:
         return whole
-    if not text.endswith("i") and sum(sign.isdigit() for sign in text) <= _LONG:
+    if not text.endswith("i") and sum(sign.isdecimal() for sign in text) <= _LONG:
         return 0
     rest = whole & ((1 << 64) - 1)
     return rest - (1 << 64) if rest >> 63 else rest

@@ -200,7 +200,7 @@ def _check_placeholders(path: str, text: str, number: int, usable: int, silent: 
     for found in _PLACEHOLDER.finditer(text):
         if found[0] in ("{{", "}}"):
             continue
-        if not (found[1] or "").isascii() or not (found[1] or "").isdigit():
+        if not (found[1] or "").isascii() or not (found[1] or "").isdecimal():
             yield invalid(path, text, "a placeholder is {<digits>}; write {{ and }} for literal braces")
             return
         if len(found[1]) > 4 or int(found[1]) >= usable:

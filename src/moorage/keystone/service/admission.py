@@ -302,7 +302,7 @@ def _short_rotation(keystone: Keystone, now: datetime) -> Iterator[str]:
     if spec.fernet.suspend or support.cron_fault(spec.fernet.rotation_schedule):
         return
     life = (spec.extra_config or {}).get("token", {}).get("expiration", "")
-    seconds = int(life) if life.isdigit() else TOKEN_LIFE
+    seconds = int(life) if life.isdecimal() else TOKEN_LIFE
     times = list(islice(cron.read(spec.fernet.rotation_schedule).after(now), spec.fernet.max_active_keys))
     if len(times) < spec.fernet.max_active_keys or times[-2] - times[0] >= timedelta(seconds=seconds):
         return

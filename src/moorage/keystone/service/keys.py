@@ -51,7 +51,7 @@ def problem(keys: Keys, most: int | None = None) -> str:
         return f"{len(keys)} keys, wanted 3 to {max(most, 3) + 1}"
     if len(keys) < LEAST:
         return f"{len(keys)} keys, wanted at least {LEAST}"
-    if any(not (index.isascii() and index.isdigit() and str(int(index)) == index) for index in keys):
+    if any(not (index.isascii() and index.isdecimal() and str(int(index)) == index) for index in keys):
         return "a key index is no plain number"
     if "0" not in keys:
         return 'the staged key "0" is missing'

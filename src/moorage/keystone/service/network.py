@@ -75,7 +75,7 @@ def _egress_ports(keystone: Keystone, backends: Iterable[Attached]) -> set[int]:
     servers = keystone.spec.cache.servers if keystone.spec.cache else None
     for server in servers or ():
         _, _, port = server.rpartition(":")
-        found.add(int(port) if port.isdigit() and 0 < int(port) < 65536 else 11211)
+        found.add(int(port) if port.isdecimal() and 0 < int(port) < 65536 else 11211)
     for item in backends:
         if item.terminating:
             continue

@@ -65,7 +65,7 @@ def _plain(template: JsonObject) -> JsonObject:
 def revision_of(obj: JsonObject) -> int:
     """The revision annotation; 0 when there is none."""
     text = (obj["metadata"].get("annotations") or {}).get(REVISION, "0")
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isdecimal() else 0
 
 
 def next_revision(sets: Sets) -> int:

@@ -67,4 +67,4 @@ def _saturated(deployment: JsonObject, new: JsonObject | None) -> bool:
 
 def _noted(replica_set: JsonObject, name: str) -> int | None:
     text = (replica_set["metadata"].get("annotations") or {}).get(name, "")
-    return int(text) if text.isdigit() else None
+    return int(text) if text.isdecimal() else None

@@ -51,7 +51,7 @@ def target_port(port: JsonObject, pod: JsonObject) -> int | None:
     wanted = port.get("targetPort") or port["port"]
     if isinstance(wanted, int):
         return wanted
-    if wanted.isdigit():
+    if wanted.isdecimal():
         return int(wanted)
     for container in [*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or ())]:
         for item in container.get("ports") or ():

@@ -65,7 +65,7 @@ class Asker:
         return Answer(False, f"handler {', '.join(handler)} is not served here")
 
     def _port(self, port: int | str) -> int:
-        if isinstance(port, int) or port.isdigit():
+        if isinstance(port, int) or port.isdecimal():
             return int(port)
         if port not in self.ports:
             raise OSError(f"couldn't find port: {port!r}")
