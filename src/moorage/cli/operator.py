@@ -89,7 +89,7 @@ def _rooms(kinds: Sequence[str]) -> list[Room[Any, Any]]:
 
 def _options(options: RunOptions, client: Client) -> Options:
     namespace = os.environ.get("POD_NAMESPACE") or NAMESPACE
-    serving = WebhookServing(options.webhook_bind, _certificates(options, client, namespace))
+    source = _certificates(options, client, namespace)
     return Options(
         namespace=options.namespace,
         pace=Pace(workers=options.workers, resync=options.resync),
@@ -97,7 +97,7 @@ def _options(options: RunOptions, client: Client) -> Options:
         health_bind=options.health_bind,
         metrics_bind=options.metrics_bind,
         admissions=ADMISSIONS,
-        webhooks=serving if options.webhooks else None,
+        webhooks=WebhookServing(options.webhook_bind, source) if options.webhooks else None,
         allowed=options.allowed,
     )
 

@@ -59,7 +59,7 @@ async def every(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> t
                 rows, still = await _walk(caller, listing, read)
                 if still and unique(rows):
                     return rows
-                del rows
+                del rows  # the next walk must not hold them beside its own
     except TimeoutError:
         raise Unreachable(f"GET {listing.path}", f"the list was not whole after {SECONDS_LIMIT:.0f} seconds") from None
     raise Nonsense(f"GET {listing.path}", f"the list changed during each of {WALKS} walks")
@@ -71,7 +71,7 @@ async def _walk(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> t
     weight = 0
     for number in range(1, PAGE_LIMIT + 1):
         page = await caller.answer(listing.page(number))
-        weight += page.size
+        weight += page.weight
         if weight > WEIGHT_LIMIT:
             raise Nonsense(f"GET {listing.path}", f"the list would take more than {WEIGHT_LIMIT >> 20} MiB of memory")
         answer = object_of(f"GET {listing.path}", page.body)

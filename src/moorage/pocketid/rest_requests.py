@@ -90,12 +90,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back; names of headers are in lower case, `body` is None when it was no JSON, `size` is what it takes in memory, in bytes, by `weight_of`."""
+    """What came back; names of headers are in lower case, `body` is None when it was no JSON, `weight` what it takes in memory, in bytes, by `weight_of`."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
     body: Any = field(repr=False)
-    size: int = 0
+    weight: int = 0
 
     @property
     def cookies(self) -> Mapping[str, str]:

@@ -207,6 +207,15 @@ class Scene:
         async with aiohttp.ClientSession() as http:
             return (await machine_token(http, self.url, id, secret, **form)).status
 
+    async def renewed(self) -> tuple[str, str]:
+        """A client that got another secret because a person asked for one: what was stored before, and now; both work, within the overlap."""
+        await self.make(clientSecretOverlap="1h")
+        await self.settle()
+        first = await self.proven()
+        await self.annotate(regenerate_client_secret="true")
+        await self.settle()
+        return first, await self.proven()
+
     async def proven(self, name: str = SECRET) -> str:
         """The stored secret, once the token endpoint has taken it."""
         found = await self.credentials(name)

@@ -33,6 +33,14 @@ async def declares(here: Scene, value: str) -> None:
     await here.settle()
 
 
+async def replaced(here: Scene, by: str = NEW, *, overlap: str | None = "1h", old: str = OLD, **spec: Any) -> None:
+    """A client whose declared secret was this one and is that one now, within the overlap; it is settled before and after."""
+    await here.secret("source", value=old)
+    await here.make(clientSecretRef=REF, **({"clientSecretOverlap": overlap} if overlap else {}), **spec)
+    await here.settle()
+    await declares(here, by)
+
+
 async def touch(here: Scene, note: str) -> None:
     """What programs that copy Secrets do: the same value under a new revision."""
     await here.client.patch(SECRETS, Key(NAMESPACE, "source"), {"metadata": {"annotations": {"touched": note}}})
@@ -46,10 +54,7 @@ async def work(here: Scene, *values: str) -> list[bool]:
 
 @EVERYWHERE
 async def test_a_replaced_declared_secret_ends_at_once(here: Scene, spec: dict[str, Any]) -> None:
-    await here.secret("source", value=OLD)
-    await here.make(clientSecretRef=REF, **spec)
-    await here.settle()
-    await declares(here, NEW)
+    await replaced(here, overlap=None, **spec)
     assert await work(here, OLD, NEW) == [False, True]
     assert [item.get("current") for item in (await here.status())["secrets"]] == [True]
     here.fake.journal.clear()
@@ -59,10 +64,7 @@ async def test_a_replaced_declared_secret_ends_at_once(here: Scene, spec: dict[s
 
 @EVERYWHERE
 async def test_a_replaced_declared_secret_ends_with_the_overlap(here: Scene, spec: dict[str, Any]) -> None:
-    await here.secret("source", value=OLD)
-    await here.make(clientSecretRef=REF, clientSecretOverlap="1h", **spec)
-    await here.settle()
-    await declares(here, NEW)
+    await replaced(here, **spec)
     assert await work(here, OLD, NEW) == [True, True]
     assert [item.get("current", False) for item in (await here.status())["secrets"]] == [False, True]
     here.later(hours=2)
@@ -75,10 +77,7 @@ async def test_touches_of_the_declared_secret_lengthen_no_overlap_and_pile_up_no
     here: Scene, spec: dict[str, Any]
 ) -> None:
     """Each is pushed, as the seed says; what it replaced ends with its own overlap."""
-    await here.secret("source", value=OLD)
-    await here.make(clientSecretRef=REF, clientSecretOverlap="1h", **spec)
-    await here.settle()
-    await declares(here, NEW)
+    await replaced(here, **spec)
     for note in "abc":
         here.later(minutes=25)
         await touch(here, note)
@@ -94,10 +93,7 @@ async def test_touches_of_the_declared_secret_lengthen_no_overlap_and_pile_up_no
 @pytest.mark.case("PIDS13", "PIDD2")
 async def test_touches_cut_no_overlap_short_however_many_they_are(here: Scene, spec: dict[str, Any], old: str) -> None:
     """Each by a process that just started: it knows nothing of what was pushed but what is stored. What people still use outlives them."""
-    await here.secret("source", value=old)
-    await here.make(clientSecretRef=REF, clientSecretOverlap="24h", **spec)
-    await here.settle()
-    await declares(here, NEW)
+    await replaced(here, overlap="24h", old=old, **spec)
     for number in range(23):
         here.later(hours=1)
         await touch(here, str(number))
@@ -153,10 +149,7 @@ async def test_a_crash_between_secret_and_status_makes_no_twin_of_what_was_repla
 async def test_a_stored_value_that_was_cut_is_replaced_although_what_it_replaced_begins_alike(here: Scene) -> None:
     """Of a declared value that is long enough for a digest; the twin that lives with its overlap keeps nothing alive, itself included."""
     old, new = (f"prod-secret-value-which-is-quite-long-{number}" for number in ("0001", "0002"))
-    await here.secret("source", value=old)
-    await here.make(clientSecretRef=REF, clientSecretOverlap="1h")
-    await here.settle()
-    await declares(here, new)
+    await replaced(here, new, old=old)
     await here.edit(clientSecretRef=None)
     await here.settle()
     await here.secret(SECRET, client_secret=new[:20])
@@ -171,10 +164,7 @@ async def test_a_stored_value_that_was_cut_is_replaced_although_what_it_replaced
 @EVERYWHERE
 async def test_a_faulty_value_lengthens_no_overlap(here: Scene, spec: dict[str, Any]) -> None:
     """What was replaced before ends; the value that was pushed last goes on working until there is another."""
-    await here.secret("source", value=OLD)
-    await here.make(clientSecretRef=REF, clientSecretOverlap="1h", **spec)
-    await here.settle()
-    await declares(here, "other-" + NEW)
+    await replaced(here, "other-" + NEW, **spec)
     await declares(here, "short")
     assert await work(here, OLD, "other-" + NEW) == [True, True]
     here.later(hours=2)
@@ -190,10 +180,7 @@ async def test_a_declaration_that_is_taken_away_within_an_overlap_ends_what_it_r
     here: Scene, spec: dict[str, Any]
 ) -> None:
     """The declared value stays until something else replaces it (seed 004); the one before it does not."""
-    await here.secret("source", value=OLD)
-    await here.make(clientSecretRef=REF, clientSecretOverlap="1h", **spec)
-    await here.settle()
-    await declares(here, NEW)
+    await replaced(here, **spec)
     await here.edit(clientSecretRef=None)
     await here.settle()
     assert await work(here, OLD, NEW) == [True, True]
@@ -210,10 +197,7 @@ async def test_a_declaration_that_is_taken_away_within_an_overlap_ends_what_it_r
 
 async def test_a_stored_declared_secret_that_is_managed_elsewhere_by_now_ends_what_it_replaced(here: Scene) -> None:
     """It stays in the Secret, and is known by its id there, too."""
-    await here.secret("source", value=OLD)
-    await here.make(clientSecretRef=REF, clientSecretOverlap="1h")
-    await here.settle()
-    await declares(here, NEW)
+    await replaced(here)
     await here.edit(clientSecretRef=None, secret={"storeClientSecret": False})
     await here.settle()
     here.later(hours=2)
@@ -266,12 +250,7 @@ async def test_what_is_in_the_secret_works_while_it_cannot_be_written(
 
 async def test_a_secret_that_is_managed_elsewhere_by_now_was_replaced_before_and_ends(here: Scene) -> None:
     """`storeClientSecret: false` leaves alone what is there; an overlap that began is no exception for ever."""
-    await here.make(clientSecretOverlap="1h")
-    await here.settle()
-    first = await here.proven()
-    await here.annotate(regenerate_client_secret="true")
-    await here.settle()
-    second = await here.proven()
+    first, second = await here.renewed()
     await here.edit(secret={"storeClientSecret": False})
     here.fake.place_legacy_secret(here.server().id, NEXT)
     here.later(hours=2)

@@ -49,6 +49,16 @@ async def instance_time(here: Scene) -> str | None:
     return (found.get("status") or {}).get("lastRotatedClientSecret")
 
 
+async def neighbours(here: Scene, *names: str) -> tuple[str, ...]:
+    """Clients that rotate each hour, half an hour apart from each other; it is noon, and they are new."""
+    await here.client.patch(INSTANCE.resource, INSTANCE_KEY, {"spec": {"OIDCClientRotation": {"minSpacing": "30m"}}})
+    here.travel("2027-01-01T12:00:00")
+    for name in names:
+        await here.make(name, clientSecretRotation=HOURLY)
+        await here.settle(Key(NAMESPACE, name))
+    return names
+
+
 async def rotates(here: Scene, to: str) -> bool:
     """Go to a moment; whether the pass there makes a new secret, with which one logs in."""
     before = minted(here)
@@ -168,12 +178,7 @@ async def test_the_spacing_of_the_instance_holds_back_scheduled_rotations_alone(
 @pytest.mark.parametrize("name", ["last-scheduled-rotation-at", "last-rotated-at"])
 async def test_a_time_that_cannot_be_on_a_secret_of_one_stops_no_rotation(here: Scene, time: str, name: str) -> None:
     """Whoever may annotate his own Secret holds up neither his own client nor another one, and what he brought about heals."""
-    await here.client.patch(INSTANCE.resource, INSTANCE_KEY, {"spec": {"OIDCClientRotation": {"minSpacing": "30m"}}})
-    here.travel("2027-01-01T12:00:00")
-    names = ("tenant", "neighbour")
-    for client in names:
-        await here.make(client, clientSecretRotation=HOURLY)
-        await here.settle(Key(NAMESPACE, client))
+    names = await neighbours(here, "tenant", "neighbour")
     before = await here.proven("neighbour-oidc-credentials")
     marked = {"metadata": {"annotations": {f"pocketid.internal/{name}": time}}}
     await here.client.patch(SECRETS, Key(NAMESPACE, "tenant-oidc-credentials"), marked)
@@ -191,12 +196,7 @@ async def test_a_time_that_cannot_be_on_a_secret_of_one_stops_no_rotation(here: 
 @pytest.mark.case("PIDR9")
 async def test_clients_of_one_instance_take_turns(here: Scene) -> None:
     """Two are due at once: the second follows when the spacing has passed."""
-    await here.client.patch(INSTANCE.resource, INSTANCE_KEY, {"spec": {"OIDCClientRotation": {"minSpacing": "30m"}}})
-    here.travel("2027-01-01T12:00:00")
-    names = ("one", "two")
-    for name in names:
-        await here.make(name, clientSecretRotation=HOURLY)
-        await here.settle(Key(NAMESPACE, name))
+    names = await neighbours(here, "one", "two")
     counts = []
     for minute in (1, 2, 32):
         here.travel(f"2027-01-01T13:{minute:02}:00")

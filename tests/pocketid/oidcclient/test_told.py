@@ -50,12 +50,7 @@ async def test_rotations_are_counted_and_the_numbers_go_with_the_client(here: Sc
 @pytest.mark.case("P2")
 async def test_no_secret_is_told_anywhere(here: Scene, caplog: pytest.LogCaptureFixture) -> None:
     """Neither in the resource, nor in events, metrics, logs or annotations; not even its first characters."""
-    await here.make(clientSecretOverlap="1h")
-    await here.settle()
-    first = await here.proven()
-    await here.annotate(regenerate_client_secret="true")
-    await here.settle()
-    second = await here.proven()
+    first, second = await here.renewed()
     said = json.dumps(await here.stored()) + repr(here.told) + caplog.text + generate_latest(REGISTRY).decode()
     said += json.dumps(await here.annotations())
     for value in (first, second, here.fake.api_key):

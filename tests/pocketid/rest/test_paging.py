@@ -98,13 +98,13 @@ async def test_a_list_is_what_it_was_at_some_moment_or_an_error(count: int, move
 class Endless:
     """A server that always has one more page, each of this many bytes."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self, weight: int) -> None:
+        self.weight = weight
 
     async def answer(self, call: Any) -> Answer:
         number = int(dict(call.params)["pagination[page]"])
         pagination = {"totalPages": number + 1, "totalItems": 0, "currentPage": number}
-        return Answer(200, {}, {"data": [], "pagination": pagination}, self.size)
+        return Answer(200, {}, {"data": [], "pagination": pagination}, self.weight)
 
 
 @given(

@@ -18,13 +18,14 @@ from tests.fakes.pocketid import API_KEY, Fake, serving
 from tests.real.furnished import furnished
 
 from moorage.core.meta import JsonObject, Key
-from moorage.core.outcome import Outcome
+from moorage.core.outcome import Done, Outcome
 from moorage.kube.client import Client
 from moorage.kube.errors import AlreadyExists, NotFound
 from moorage.kube.resources import CRDS, NAMESPACES, SECRETS
 from moorage.pocketid import KINDS
 from moorage.pocketid.references import READY
 from moorage.runtime.room import Event, Room
+from moorage.runtime.walk import Walk
 from moorage.runtime.world import World
 from moorage.schema.kind import Kind
 
@@ -53,6 +54,14 @@ class Scene:
         """What a process that just started makes of an object of the room's kind."""
         async with self.world() as world:
             return await passes(self.room, world, Key(NAMESPACE, name), told=told)
+
+    async def second_pass(self, walk: Walk[Any, Any], name: str) -> list[str]:
+        """What a pass that finds everything as it is to be asks Pocket-ID; it writes nothing to Kubernetes."""
+        self.fake.journal.clear()
+        self.client.calls.clear()
+        assert isinstance(await walk(Key(NAMESPACE, name)), Done)
+        assert [call for call in self.client.calls if call[0] not in ("GET", "WATCH")] == []
+        return self.fake.journal.lines()
 
     # --- a person's part
 

@@ -93,11 +93,7 @@ async def test_a_second_pass_sends_nothing(here: Scene) -> None:
     async with here.world() as world:
         walk = Walk(ROOM, world)
         await walk(Key(NAMESPACE, NAME))
-        here.fake.journal.clear()
-        here.client.calls.clear()
-        assert isinstance(await walk(Key(NAMESPACE, NAME)), Done)
-        assert here.fake.journal.lines() == []
-        assert [call for call in here.client.calls if call[0] not in ("GET", "WATCH")] == []
+        assert await here.second_pass(walk, NAME) == []
 
 
 async def test_a_link_that_ended_leaves_the_secret(here: Scene) -> None:

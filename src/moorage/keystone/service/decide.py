@@ -158,10 +158,11 @@ def gathered(seen: Seen) -> Answer:
     """Backends that are attached at once roll the pods once: who is ready first waits a moment for those that come with it. One that
     leaves is closed before its files do.
     """
-    wait = pause(seen)
-    if names := closing(seen):
-        return Waiting("WaitingForBackends", f"{_listed(names)} is being closed before it leaves the pods", after=wait)
-    return Waiting("WaitingForBackends", waiting_for(seen), after=wait) if wait else Met("BackendsGathered")
+    if not (wait := pause(seen)):
+        return Met("BackendsGathered")
+    leaving = _listed(closing(seen))
+    why = f"{leaving} is being closed before it leaves the pods" if leaving else waiting_for(seen)
+    return Waiting("WaitingForBackends", why, after=wait)
 
 
 def config(seen: Seen) -> Answer:

@@ -93,8 +93,8 @@ def _plain(permissions: tuple[Permission, ...]) -> tuple[Permission, ...]:
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    *BEFORE, it_may_be_had, the_barred_hold_nothing, within_limits(limits), bound_first("apiID"), marked(CLIENT_FINALIZER), api_exists, id_is_written_down, name_is_current,
-    permissions_are_exact, switch_is_set,
+    *BEFORE, it_may_be_had, the_barred_hold_nothing, within_limits(limits), bound_first("apiID"), marked(CLIENT_FINALIZER),
+    api_exists, id_is_written_down, name_is_current, permissions_are_exact, switch_is_set,
 )  # fmt: skip
 
 

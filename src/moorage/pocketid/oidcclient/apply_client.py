@@ -186,6 +186,7 @@ async def _delete(seen: Seen, remote: PocketID, lists: Lists, plan: DeleteClient
         lists.clients.forget(plan.id)
         return seen.after(gone=True)
     lists.clients.forget(plan.id)
+    lists.pushed.pop(seen.client.metadata.uid, None)
     metrics.operated(KIND.kind, "deleted")
     return seen.after(gone=True).tells(Event("Normal", "ClientDeleted", f"deleted client {plan.id}"))
 

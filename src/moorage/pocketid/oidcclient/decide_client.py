@@ -140,8 +140,7 @@ def metadata_is_refreshed(seen: Seen) -> Answer:
 
 CLIENT_RULES: Final[tuple[Rule, ...]] = (
     instance_is_selected, nobody_else_claims_it, instance_is_ready, api_client_is_there, groups_hold_it, worked(Part.IDENTITY),
-    look_worked, it_may_be_had, name_is_unambiguous, the_way_is_written_down, client_exists,
-    its_id_is_written_down,
+    look_worked, it_may_be_had, name_is_unambiguous, the_way_is_written_down, client_exists, its_id_is_written_down,
 )  # fmt: skip
 
 

@@ -88,5 +88,6 @@ def client_goes(seen: Seen) -> Answer:
 
 
 DELETION_RULES: Final[tuple[Rule, ...]] = (
-    no_group_needs_it, groups_hold_it, other_instances_are_left_first, something_is_there, server_can_be_asked, worked(Part.IDENTITY), client_goes,
+    no_group_needs_it, groups_hold_it, other_instances_are_left_first, something_is_there, server_can_be_asked,
+    worked(Part.IDENTITY), client_goes,
 )  # fmt: skip

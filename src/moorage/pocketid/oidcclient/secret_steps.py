@@ -89,7 +89,8 @@ class Secrets(Snapshot):
     None when it has a fault. `changed`: its revision is not the recorded one. `asked`: the annotation. `pending`: the client was created by us
     and its first secret is not stored yet: nobody was given any other, so those have no overlap. `discarded`: mints of this pass that collided.
     `altered`: the stored value begins like the one that we stored, and is another. `marked`: the id of the secret that we made or pushed last, as
-    the status has it. `again`: that one is proven to hold what is declared now. `first`: the first one with its value, as the status has it. `known`: the same, where it is certain to hold the valid value.
+    the status has it. `known`: the same, where it is certain to hold the valid value. `again`: it is proven to hold what is declared now.
+    `first`: the id of the first one with that value, as the status has it.
     """
 
     derived = ("fresh", "valid", "presented", "current", "beginning")

@@ -119,7 +119,11 @@ class ApiNeed:
 
 @dataclass(frozen=True, slots=True)
 class Apis:
-    """What is declared and what is granted. `barred`: ids of APIs that are declared and do not admit the client. `grants` None: not asked. `narrowed`: by API, what the server made less of before: (sent, granted)."""
+    """What is declared and what is granted.
+
+    `barred`: ids of APIs that are declared and do not admit the client. `grants` None: not asked. `narrowed`: by API, what the server made less of
+    before: (sent, granted).
+    """
 
     needs: tuple[ApiNeed, ...] = ()
     faults: tuple[Fault, ...] = ()
