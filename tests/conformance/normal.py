@@ -33,6 +33,7 @@ class Normaliser:
         self._named: dict[str, str] = {}
         self._called: dict[str, str] = {}
         self._stems: list[str] = []
+        self._aged: list[int] = []
 
     def expect(self, body: Any, raw: str = "") -> None:
         """A request that lets the server choose a name: that name is random wherever it stands from now on."""
@@ -107,9 +108,11 @@ class Normaliser:
         return out
 
     def _table(self, table: dict[str, Any]) -> None:
-        ages = [i for i, column in enumerate(table.get("columnDefinitions") or []) if column.get("name") in _TIMED]
+        """Ages are not compared; of a watch only the first table says which columns they are."""
+        if columns := table.get("columnDefinitions"):
+            self._aged = [i for i, column in enumerate(columns) if column.get("name") in _TIMED]
         for row in table.get("rows") or []:
-            for i in ages:
+            for i in self._aged:
                 if i < len(row.get("cells", [])):
                     row["cells"][i] = "<age>"
 
