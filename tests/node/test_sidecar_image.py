@@ -20,6 +20,7 @@ import moorage
 from moorage.core.meta import JsonObject, Key
 from moorage.keystone.addresses import PORT
 from moorage.keystone.service import draining, manifests, pods
+from moorage.keystone.service.federated_pods import PORT as SIDECAR
 from moorage.keystone.service.federated_pods import Sidecar, federated
 from moorage.keystone.service.federation import CONFIG_VOLUME, METADATA_VOLUME, Mount
 from moorage.keystone.service.httpd import httpd_conf
@@ -208,6 +209,32 @@ async def test_a_request_in_flight_outlives_the_end_of_its_pod(site: Machine) ->
     assert "FailedPreStopHook" not in {event["reason"] for event in events}
 
 
+@pytest.mark.case("C19")
+async def test_keystone_does_not_wait_for_a_sidecar_that_never_began(site: Machine) -> None:
+    """A template that is replaced while its first pod starts: an hour of grace is not spent on a hand-over that nobody makes."""
+    template = sided()
+    template["spec"]["terminationGracePeriodSeconds"] = 3600
+    keystone, proxy = template["spec"]["containers"]
+    keystone["lifecycle"]["preStop"]["exec"]["command"][-3:] = ["0", "3500", str(SIDECAR)]
+    proxy["image"] = "moorage/nothing"
+    await site.client.apply(DEPLOYMENTS, deployment(template, 1))
+    await eventually(lambda: _begun(site))
+    (pod,) = (await site.client.list(PODS, "default")).items
+    await site.client.apply(DEPLOYMENTS, deployment(template, 0))
+    await site.gone(PODS, pod["metadata"]["name"])
+
+
+async def _begun(site: Machine) -> bool:
+    """Whether Keystone's container runs, and the sidecar's does not."""
+    pods_ = (await site.client.list(PODS, "default")).items
+    statuses = [
+        (item["name"], "running" in item["state"])
+        for pod in pods_
+        for item in pod["status"].get("containerStatuses") or ()
+    ]
+    return sorted(statuses) == [("federation-proxy", False), ("keystone", True)]
+
+
 async def _connected(site: Machine) -> bool:
     """Whether the slow requests have reached the stand-in, which is when another one is answered beside them."""
     return await said(await url(site)) == "federated"
@@ -235,9 +262,8 @@ def served(template: JsonObject, socket: str = "") -> JsonObject:
     argv[at : at + 2] = ["--eval", ONE_AT_A_TIME]
     template["spec"]["containers"][0]["command"] = argv
     template["spec"]["terminationGracePeriodSeconds"] = SHORT.spec.pods.grace
-    hooks = (
-        [draining.alone(SHORT.spec, PORT)] if not socket else [draining.behind(SHORT.spec), draining.proxy(SHORT.spec)]
-    )
+    behind = [draining.behind(SHORT.spec, SIDECAR), draining.proxy(SHORT.spec)]
+    hooks = behind if socket else [draining.alone(SHORT.spec, PORT)]
     for container, hook in zip(template["spec"]["containers"], hooks, strict=True):
         container["lifecycle"] = {"preStop": {"exec": {"command": hook}}}
     return template

@@ -76,9 +76,10 @@ def test_draining_fits_into_the_grace_period(grace: int, sleep: int) -> None:
     keystone, proxy = container(pod, "keystone"), container(pod, "federation-proxy")
     waits = keystone["lifecycle"]["preStop"]["exec"]["command"]
     mercy = int(keystone["command"][keystone["command"].index("--worker-reload-mercy") + 1])
-    assert int(waits[-2]) == sleep
+    pause, wait, port = map(int, waits[-3:])
+    assert (pause, port) == (sleep, 5050)
     assert proxy["lifecycle"]["preStop"]["exec"]["command"][-1] == str(sleep)
-    assert sleep + int(waits[-1]) + mercy <= grace
+    assert sleep + wait + mercy <= grace
     assert "kill -WINCH 1" in proxy["lifecycle"]["preStop"]["exec"]["command"][2]
 
 

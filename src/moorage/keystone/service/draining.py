@@ -42,10 +42,17 @@ while asked() and time.monotonic() < end:
 _HANDED_OVER: Final = (
     _PAUSE
     + f"""\
+def serves():
+    address = os.environ["POD_IP"]
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as link:
+        link.settimeout(1)
+        return link.connect_ex((address, int(sys.argv[3]))) == 0
 def drained():
     try:
         with open("{_DRAINING}") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return not serves()
     except OSError:
         return False
     return True
@@ -53,6 +60,7 @@ while not drained() and time.monotonic() < end:
     time.sleep(0.1)
 """
 )
+"""A sidecar that never told of its end and listens to nobody has handed over all that it will: its pod is ended before it has begun."""
 _DRAIN: Final = (
     f"rm -f {_DRAINING}; (: >{_DRAINING}.new) && exec 9>{_DRAINING}.new && flock 9 && mv {_DRAINING}.new {_DRAINING}; "
     '[ -n "$POD_DRAINED" ] || sleep "$1"; kill -WINCH 1; '
@@ -74,9 +82,9 @@ def alone(spec: KeystoneSpec, port: int) -> list[str]:
     return [*_PYTHON, _ANSWERED, str(spec.pods.pre_stop), str(seconds(spec)), str(port)]
 
 
-def behind(spec: KeystoneSpec) -> list[str]:
-    """Of uWSGI behind the sidecar: until that one has handed over its last request. A sidecar that cannot say so is waited for a while only."""
-    return [*_PYTHON, _HANDED_OVER, str(spec.pods.pre_stop), str(seconds(spec))]
+def behind(spec: KeystoneSpec, port: int) -> list[str]:
+    """Of uWSGI behind the sidecar on this port: until that one has handed over its last request. One that cannot say so is waited for a while only."""
+    return [*_PYTHON, _HANDED_OVER, str(spec.pods.pre_stop), str(seconds(spec)), str(port)]
 
 
 def proxy(spec: KeystoneSpec) -> list[str]:

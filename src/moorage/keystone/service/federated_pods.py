@@ -76,7 +76,7 @@ def _behind(keystone: Keystone, api: JsonObject) -> JsonObject:
         "volumeMounts": [*api["volumeMounts"], _RUN],
         "startupProbe": {**_exec(_ASKS), "periodSeconds": 2, "timeoutSeconds": 8, "failureThreshold": 150},
         "livenessProbe": {**_exec(_CONNECTS), "initialDelaySeconds": 15, "periodSeconds": 20, "timeoutSeconds": 8},
-        "lifecycle": {"preStop": {"exec": {"command": draining.behind(keystone.spec)}}},
+        "lifecycle": {"preStop": {"exec": {"command": draining.behind(keystone.spec, PORT)}}},
     }
 
 

@@ -232,6 +232,7 @@ def uwsgi(spec: KeystoneSpec, *, socket: str = "") -> list[str]:
     if server.processes > 1:  # Keystone's code is read once for all workers; each makes the application for itself
         argv += ["--shared-import", "keystone.server.wsgi"]
     argv += ["--hook-master-start", "unix_signal:15 gracefully_kill_them_all"]
+    argv += ["--skip-atexit-teardown"]  # Python's own end hangs in a worker until it is killed, three seconds later
     argv += ["--worker-reload-mercy", str(min(draining.MERCY, max(1, spec.pods.grace - spec.pods.pre_stop)))]
     argv += ["--log-master", "--log-format", f"{client} {_LOG_FORMAT}", "--add-header", "Connection: close"]
     if server.harakiri:
