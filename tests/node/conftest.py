@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.real.furnished import plainly
 
 from moorage.apiserver import Server
 from moorage.core.backoff import Backoff
 from moorage.core.meta import JsonObject, Key, ResourceType
 from moorage.kube.client import Client
-from moorage.kube.config import load_kubeconfig
 from moorage.kube.errors import NotFound
 from moorage.kube.resources import PODS
 from moorage.node import Node, NodeOptions
@@ -113,7 +113,7 @@ async def api_server(data: Path) -> AsyncIterator[Client]:
     await server.start()
     try:
         server.kubeconfig(data / "kubeconfig")
-        async with Client(load_kubeconfig(str(data / "kubeconfig"))) as client:
+        async with plainly(server) as connection, Client(connection) as client:
             yield client
     finally:
         await server.stop()
