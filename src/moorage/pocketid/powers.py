@@ -64,7 +64,7 @@ def first_name(seen: Sibling[Any, Any], declared: str) -> str:
 def taken_over(seen: Sibling[Any, Any], birth: Birth) -> str:
     """Why a counterpart is not for this namespace: it exists, and this resource did not make it; "" when it may be had."""
     there = seen.found
-    if there is None or there.id == seen.known or birth.called(there) == birthmark(seen):
+    if there is None or there.id == seen.known or is_newborn(seen, birth):
         return ""
     asked = f"{birth.word} {there.name!r} exists already, and would be taken over"
     return not_trusted(seen, asked, taken_back(birth.field))
@@ -73,12 +73,17 @@ def taken_over(seen: Sibling[Any, Any], birth: Birth) -> str:
 def id_is_written_down(seen: Sibling[Any, Any], birth: Birth) -> Answer:
     """Before the birthmark goes: from then on the id says that it is ours."""
     there = seen.found
-    if there is None or birth.called(there) != birthmark(seen):
+    if there is None or not is_newborn(seen, birth):
         return None
     recorded = seen.resource.status.to_wire().get(birth.field)
     return (
         None if recorded == there.id else Record(((birth.field, there.id),), "its id, by which it is known from now on")
     )
+
+
+def is_newborn(seen: Sibling[Any, Any], birth: Birth) -> bool:
+    """Whether what was found is called as only we call what we make."""
+    return seen.found is not None and birth.called(seen.found) == birthmark(seen)
 
 
 def birthmark(seen: Sibling[Any, Any]) -> str:

@@ -260,6 +260,19 @@ def no_client_refers(seen: Sibling[Any, Any]) -> Answer:
     return Waiting(BLOCKED, message, after=BLOCKED_POLL, keep=True)
 
 
+def may_be_unfinished(seen: Sibling[Any, Any]) -> bool:
+    """Whether a counterpart may be there although the status has no id: the instance is written down before anything is made."""
+    bound = seen.resource.status.instance is not None and seen.bond.instance is not None
+    return bound and seen.known is None and not (seen.bond.leaves or seen.gone or _is_retained(seen))
+
+
+def what_was_begun_is_known(seen: Sibling[Any, Any]) -> Answer:
+    """Before a deletion lets go the server is asked once."""
+    if not may_be_unfinished(seen):
+        return None
+    return instance_is_ready(seen) or server_can_be_asked(seen) or look_worked(seen)
+
+
 def nothing_is_left_there(seen: Sibling[Any, Any]) -> Answer:
     """No counterpart was made, or its instance is gone, or it is gone itself."""
     return Released(seen.happened) if seen.known is None or seen.bond.instance is None or seen.gone else None
@@ -267,9 +280,13 @@ def nothing_is_left_there(seen: Sibling[Any, Any]) -> Answer:
 
 def retained(seen: Sibling[Any, Any]) -> Answer:
     """The counterpart stays by policy."""
-    if seen.resource.spec.deletion_policy != "Retain":
+    if not _is_retained(seen):
         return None
     return Released((Event("Normal", "Retained", f"{seen.known} stays in Pocket-ID, as deletionPolicy says"),))
+
+
+def _is_retained(seen: Sibling[Any, Any]) -> bool:
+    return bool(seen.resource.spec.deletion_policy == "Retain")
 
 
 def instance_leaves_it(seen: Sibling[Any, Any]) -> Answer:

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from tests.crashpoints import cached_world, passes
+from tests.crashpoints import Fence, cached_world, passes
 from tests.fakes.pocketid import Fake, serving
 from tests.fakes.pocketid.model import Api, Group, Permission
 from tests.fakes.pocketid.probes import machine_token
 from tests.real.furnished import furnished
 
-from moorage.core.meta import JsonObject, Key
+from moorage.core.meta import JsonObject, Key, key_of
 from moorage.core.outcome import Outcome
 from moorage.kube.client import Client
 from moorage.kube.errors import AlreadyExists, NotFound
@@ -92,6 +92,22 @@ class Scene:
         async with self.world() as world:
             return await Walk(ROOM, world, lambda _ref, event: self.told.append(event))(key)
 
+    async def dies(self, fence: Fence, key: Key = KEY) -> None:
+        """A process that just started works on the client until nothing is left to do, or dies where the fence says."""
+        if not await self.is_there(key):
+            return
+
+        async def life() -> None:
+            async with self.world(fence) as world:
+                await fresh(self, world)
+                await passes(ROOM, world, key, told=self.told)
+
+        lives, dies = asyncio.ensure_future(life()), asyncio.ensure_future(fence.killed.wait())
+        await asyncio.wait({lives, dies}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (lives, dies):
+            task.cancel()
+        await asyncio.gather(lives, dies, return_exceptions=True)
+
     async def attach(self, key: Key = INSTANCE_KEY) -> Outcome:
         """What a process that just started makes of the instance."""
         async with self.world() as world:
@@ -160,6 +176,10 @@ class Scene:
         await self.client.patch(kind.resource, Key(NAMESPACE, name), {"status": whole}, subresource="status")
 
     # --- what is there
+
+    async def is_there(self, key: Key) -> bool:
+        """Whether the client is at the API server, in any namespace."""
+        return any(key_of(item) == key for item in (await self.client.list(KIND.resource)).items)
 
     async def stored(self, name: str = KEY.name) -> JsonObject | None:
         """The client as the API server has it, None when it is gone."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -221,6 +220,84 @@ async def test_a_client_whose_first_secret_alone_is_stored_moves_under_its_decla
         assert (await at_sea.here.ready())[0] == "True/Reconciled"
 
 
+@pytest.mark.parametrize("spec", [{}, {"secret": {"storeClientSecret": False}}], ids=["own", "kept"])
+async def test_a_declared_client_that_was_made_on_the_way_unanswered_is_left_like_any_other(
+    tmp_path: Path, spec: dict[str, Any]
+) -> None:
+    """The status has no id of it; the name that it was made under tells that it is ours."""
+    async with sea(tmp_path, clientID="wiki-app", **spec) as at_sea:
+        at_sea.fakes["second"].faults.add("drop_after", method="POST", path="*/oidc/clients", times=1)
+        await at_sea.here.edit(instanceSelector={"matchLabels": {"at": "second"}})
+        for _ in range(2):
+            await at_sea.here.once()
+        assert at_sea.clients() == [1, 1, 0]
+        at_sea.fakes["second"].journal.clear()
+        await at_sea.move("third")
+        assert at_sea.clients() == [0, 0, 1]
+        assert await at_sea.works() == "third"
+        assert [line.split()[0] for line in at_sea.fakes["second"].journal.lines()] == ["GET", "DELETE"]
+        assert not [event for event in at_sea.here.told if event.reason == "ClientOrphaned"]
+
+
+async def test_a_place_that_does_not_say_what_is_there_holds_up_the_end_of_a_move_and_is_not_forgotten(
+    tmp_path: Path,
+) -> None:
+    async with sea(tmp_path, clientID="wiki-app") as at_sea:
+        second = at_sea.fakes["second"]
+        second.faults.add("drop_after", method="POST", path="*/oidc/clients", times=1)
+        await at_sea.here.edit(instanceSelector={"matchLabels": {"at": "second"}})
+        for _ in range(2):
+            await at_sea.here.once()
+        second.faults.add("status", status=503, times=-1)
+        await at_sea.move("third")
+        assert (await at_sea.here.ready())[0] == "False/APIClientError"
+        assert await at_sea.works() == "third"
+        assert [way["instance"]["name"] for way in (await at_sea.here.status())["moving"]] == ["second"]
+        at_sea.let_go()
+        await at_sea.here.settle()
+        assert at_sea.clients() == [0, 0, 1]
+        assert (await at_sea.here.ready())[0] == "True/Reconciled"
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["own", "kept"])
+async def test_a_move_to_another_address_of_the_same_server_keeps_the_one_client(tmp_path: Path, kept: bool) -> None:
+    """Nothing says that both are one but the ids of its secrets, which the server drew: one look at the former place tells."""
+    spec = {"secret": {"storeClientSecret": False}} if kept else {}
+    async with sea(tmp_path, clientID="wiki-app", **spec) as at_sea:
+        here = at_sea.here
+        await here.instance("alias", here.url.replace("127.0.0.1", "localhost"))
+        await here.client.patch(INSTANCE.resource, Key(NAMESPACE, "alias"), {"metadata": {"labels": {"at": "alias"}}})
+        await here.attach(Key(NAMESPACE, "alias"))
+        before = await here.proven()
+        here.fake.journal.clear()
+        await at_sea.move("alias")
+        assert at_sea.clients() == [1, 0, 0]
+        assert await here.proven() == before
+        assert (await here.ready())[0] == "True/Reconciled"
+        assert (await here.status())["instance"]["name"] == "alias"
+        assert [item for item in here.writes() if item.startswith("DELETE")] == []
+        here.fake.journal.clear()
+        await here.once()
+        assert here.writes() == []
+
+
+async def test_an_instance_that_is_deleted_waits_for_what_was_begun_there(at_sea: Sea) -> None:
+    """As it does for those that are at home there: else what a move began would stay at its server."""
+    second = Key(NAMESPACE, "second")
+    at_sea.hold_up("second")
+    await at_sea.move("second")
+    await at_sea.here.client.delete(KIND.resource, KEY)
+    await at_sea.here.client.delete(INSTANCE.resource, second)
+    at_sea.here.later(minutes=1)
+    await at_sea.here.attach(second)
+    assert await at_sea.here.client.get(INSTANCE.resource, second)
+    await at_sea.here.settle()
+    await at_sea.here.attach(second)
+    assert at_sea.clients() == [0, 0, 0]
+    with pytest.raises(NotFound):
+        await at_sea.here.client.get(INSTANCE.resource, second)
+
+
 async def test_an_instance_that_is_gone_holds_up_nothing_and_is_told(at_sea: Sea) -> None:
     at_sea.hold_up("second")
     await at_sea.move("second")
@@ -290,21 +367,12 @@ async def test_a_move_that_was_cut_short_anywhere_and_goes_on_elsewhere_leaves_n
         async with sea(tmp_path / str(allowed), **spec) as at_sea:
             await _moves(at_sea)
             fence = Fence(allowed)
-            await _killed(at_sea, fence)
+            await at_sea.here.dies(fence)
             await at_sea.move("third")
             assert at_sea.clients() == [0, 0, 1], f"killed after write {allowed}"
             assert await at_sea.works() == "third"
             if not fence.killed.is_set():
                 return
-
-
-async def _killed(at_sea: Sea, fence: Fence) -> None:
-    life = asyncio.ensure_future(_drive(at_sea, fence))
-    death = asyncio.ensure_future(fence.killed.wait())
-    await asyncio.wait({life, death}, return_when=asyncio.FIRST_COMPLETED)
-    for task in (life, death):
-        task.cancel()
-    await asyncio.gather(life, death, return_exceptions=True)
 
 
 def _anew(

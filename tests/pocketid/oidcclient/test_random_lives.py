@@ -22,17 +22,16 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
-from tests.crashpoints import Fence, passes
+from tests.crashpoints import Fence
 from tests.fakes.pocketid import Fake, serving
 
 from moorage.core.meta import JsonObject, Key
 from moorage.kube.errors import NotFound
 from moorage.kube.resources import SECRETS
 from moorage.pocketid.instance.types import KIND as INSTANCE
-from moorage.pocketid.oidcclient.room import ROOM
 from moorage.pocketid.oidcclient.secret_facts import DRAWN_LENGTH
 
-from .scene import INSTANCE_KEY, KEY, NAMESPACE, SECRET, Scene, fresh, scene
+from .scene import INSTANCE_KEY, NAMESPACE, SECRET, Scene, scene
 
 MARK = "pocketid.internal/client-secret-mark"
 REF = {"name": "source", "key": "value"}
@@ -216,19 +215,7 @@ class Lives(RuleBasedStateMachine):
         self.run(self.here.once())
 
     def operator_dies(self, writes: int) -> None:
-        self.run(self._killed(Fence(writes)))
-
-    async def _killed(self, fence: Fence) -> None:
-        async def life() -> None:
-            async with self.here.world(fence) as world:
-                await fresh(self.here, world)
-                await passes(ROOM, world, KEY)
-
-        lives, dies = asyncio.ensure_future(life()), asyncio.ensure_future(fence.killed.wait())
-        await asyncio.wait({lives, dies}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (lives, dies):
-            task.cancel()
-        await asyncio.gather(lives, dies, return_exceptions=True)
+        self.run(self.here.dies(Fence(writes)))
 
     # --- what holds
 

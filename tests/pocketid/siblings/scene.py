@@ -55,6 +55,11 @@ class Scene:
         async with self.world() as world:
             return await passes(self.room, world, Key(NAMESPACE, name), told=told)
 
+    async def once(self, name: str) -> Outcome:
+        """One pass of a process that just started."""
+        async with self.world() as world:
+            return await Walk(self.room, world)(Key(NAMESPACE, name))
+
     async def second_pass(self, walk: Walk[Any, Any], name: str) -> list[str]:
         """What a pass that finds everything as it is to be asks Pocket-ID; it writes nothing to Kubernetes."""
         self.fake.journal.clear()

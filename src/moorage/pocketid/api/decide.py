@@ -25,6 +25,7 @@ from moorage.pocketid.sibling import (
     nothing_is_left_there,
     retained,
     server_can_be_asked,
+    what_was_begun_is_known,
     within_limits,
 )
 from moorage.runtime.room import Released
@@ -107,5 +108,5 @@ def delete(seen: Seen) -> Answer:
 
 
 DELETION: Final[tuple[Rule, ...]] = (
-    no_client_refers, marked(CLIENT_FINALIZER), nothing_is_left_there, instance_leaves_it, retained, instance_is_ready, server_can_be_asked, delete,
+    no_client_refers, marked(CLIENT_FINALIZER), what_was_begun_is_known, nothing_is_left_there, instance_leaves_it, retained, instance_is_ready, server_can_be_asked, delete,
 )  # fmt: skip

@@ -21,7 +21,7 @@ from moorage.pocketid.rest import Api, NotFound, PocketID, PocketIDError, audien
 from moorage.pocketid.rest_types import Holder
 from moorage.pocketid.selection import admits, bound_instance
 from moorage.pocketid.settings import settings
-from moorage.pocketid.sibling_work import (
+from moorage.pocketid.sibling_observe import (
     Noun,
     Search,
     bond_of,
@@ -31,13 +31,14 @@ from moorage.pocketid.sibling_work import (
     recognised,
     remembered,
     trouble_of,
+    unfinished,
 )
 from moorage.runtime.room import Released
 from moorage.runtime.world import World
 
 from .barring import Claimed, is_barred
 from .decide import decide
-from .powers import overreach
+from .powers import BIRTH, overreach
 from .seen import Seen
 from .types import KIND
 
@@ -57,18 +58,24 @@ async def observe(world: World, key: Key) -> Seen | None:
     admitted = tuple(name for name in naming if admits(obj, name.partition("/")[0]))
     seen = Seen(api, bond, settings().resync, referring=admitted)
     seen = remembered(seen, api.status.api_id, NOUN)
-    if bond.client is None or not bond.ready or api.metadata.deletion_timestamp:
+    if bond.client is None or not bond.ready:
         return seen
-    return await _asked(world, seen, bond.client)
+    search = _search(world, seen, bond.client)
+    if api.metadata.deletion_timestamp:
+        return await unfinished(world, seen, search, NOUN, BIRTH)
+    return await _asked(world, seen, bond.client, search)
 
 
-async def _asked(world: World, seen: Seen, client: PocketID) -> Seen:
-    search: Search[Api] = Search(
+def _search(world: World, seen: Seen, client: PocketID) -> Search[Api]:
+    return Search(
         lists_of(world, client.url).apis,
         client.list_apis,
         client.get_api,
         lambda api: audience(api.resource) == seen.audience,
     )
+
+
+async def _asked(world: World, seen: Seen, client: PocketID, search: Search[Api]) -> Seen:
     seen = await find(world, seen, search)
     if overreach(seen):
         return seen

@@ -15,14 +15,14 @@ from moorage.pocketid.sibling import Answer
 
 from .seen import Seen
 
-_BIRTH: Final = Birth("API", "apiID", attrgetter("name"))
+BIRTH: Final = Birth("API", "apiID", attrgetter("name"))
 
 
 def overreach(seen: Seen) -> str:
     """Why the namespace of this API may not have it; "" when it may."""
-    return taken_over(seen, _BIRTH)
+    return taken_over(seen, BIRTH)
 
 
 def id_is_written_down(seen: Seen) -> Answer:
     """Before it gets its name."""
-    return powers.id_is_written_down(seen, _BIRTH)
+    return powers.id_is_written_down(seen, BIRTH)

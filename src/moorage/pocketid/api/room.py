@@ -12,7 +12,7 @@ from moorage.core.meta import JsonObject
 from moorage.kube.resources import SECRETS
 from moorage.pocketid.oidcclient.rivals import BY_CLAIM, claims
 from moorage.pocketid.oidcclient.types import KIND as CLIENT
-from moorage.pocketid.sibling_work import counted
+from moorage.pocketid.sibling_report import counted
 from moorage.pocketid.waking import instance_watch, named_keys, names_index
 from moorage.runtime.room import Index, Room, Watch, nobody
 

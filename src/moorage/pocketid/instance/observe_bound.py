@@ -28,10 +28,10 @@ HELD_KEYS: Final = "pocketid-held-keys"
 
 
 def instance_of(obj: JsonObject) -> Iterable[str]:
-    """The instance that an object is bound to, for an index."""
-    bound = (obj.get("status") or {}).get("instance")
-    if bound:
-        yield f"{bound['namespace']}/{bound['name']}"
+    """The instances where an object has a counterpart, for an index: that which it is bound to, and those on the way of a client that moves."""
+    status = obj.get("status") or {}
+    bound = [status.get("instance"), *(item["instance"] for item in status.get("moving") or ())]
+    yield from dict.fromkeys(f"{item['namespace']}/{item['name']}" for item in bound if item)
 
 
 def held_in(secret: JsonObject) -> Iterable[str]:

@@ -25,6 +25,7 @@ from .plans import (
     HoldForGroups,
     LeaveInstance,
     Look,
+    LookThere,
     MarkInstance,
     Plan,
     PushLogo,
@@ -46,7 +47,7 @@ PERMANENT: Final = (Refused, Forbidden, Unauthorized, Nonsense)
 
 async def apply(world: World, seen: Seen, plan: Plan) -> Seen:
     """Perform one plan. The session of the client is fenced by leadership."""
-    if not isinstance(plan, Look):
+    if not isinstance(plan, Look | LookThere):
         world.wrote()
     seen = seen.after(done=(*seen.done, plan))
     try:
@@ -86,6 +87,7 @@ async def _perform(world: World, seen: Seen, plan: Plan) -> Seen:
             | SetGroups()
             | DeleteClient()
             | LeaveInstance()
+            | LookThere()
             | RefreshMetadata()
         ):
             return await apply_client.perform(world, seen, plan)

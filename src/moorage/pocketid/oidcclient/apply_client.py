@@ -25,15 +25,17 @@ from moorage.pocketid.rest import (
 from moorage.runtime.room import Event
 from moorage.runtime.world import World
 
-from .observe_server import fetch, look_aside
-from .plans import CreateClient, DeleteClient, LeaveInstance, Look, RefreshMetadata, SetGroups, UpdateClient
+from .observe_server import fetch, look_aside, look_there
+from .plans import CreateClient, DeleteClient, LeaveInstance, Look, LookThere, RefreshMetadata, SetGroups, UpdateClient
 from .powers import overreach
 from .secret_facts import with_secrets
 from .secrets import Made, Trigger
 from .seen import Absent, Failure, Found, Seen
 from .types import KIND
 
-ClientPlan: TypeAlias = Look | CreateClient | UpdateClient | SetGroups | DeleteClient | LeaveInstance | RefreshMetadata
+ClientPlan: TypeAlias = (
+    Look | LookThere | CreateClient | UpdateClient | SetGroups | DeleteClient | LeaveInstance | RefreshMetadata
+)
 
 
 async def perform(world: World, seen: Seen, plan: ClientPlan) -> Seen:
@@ -42,8 +44,8 @@ async def perform(world: World, seen: Seen, plan: ClientPlan) -> Seen:
     Raises:
         PocketIDError: it was refused, or not answered.
     """
-    if isinstance(plan, LeaveInstance):
-        return await _leave(world, seen, plan)
+    if isinstance(plan, LeaveInstance | LookThere):
+        return await _elsewhere(world, seen, plan)
     assert seen.remote is not None, "decide plans nothing without a client"
     remote, lists = seen.remote, lists_of(world, seen.remote.url)
     try:
@@ -191,13 +193,27 @@ async def _delete(seen: Seen, remote: PocketID, lists: Lists, plan: DeleteClient
     return seen.after(gone=True).tells(Event("Normal", "ClientDeleted", f"deleted client {plan.id}"))
 
 
-async def _leave(world: World, seen: Seen, plan: LeaveInstance) -> Seen:
-    """The client on the other instance goes; gone already is done."""
-    remote = seen.elsewhere.get(plan.instance)
+async def _elsewhere(world: World, seen: Seen, plan: LeaveInstance | LookThere) -> Seen:
+    """What is done at another instance, or at that of a resource on its way out."""
+    here = seen.instance is not None and seen.instance.key == plan.instance
+    remote = seen.remote if here else seen.elsewhere.get(plan.instance)
     if remote is None:
-        message = f"client {plan.client_id} cannot be deleted at PocketIDInstance {plan.instance}, which cannot be reached; set deletionPolicy to Retain to leave it"
+        message = f"what is there of this resource cannot be deleted at PocketIDInstance {plan.instance}, which cannot be reached; set deletionPolicy to Retain to leave it"
         return seen.after(failures={**seen.failures, plan.part: Failure(message, seen.settings.resync)})
-    lists_of(world, remote.url).clients.forget(plan.client_id)
+    lists = lists_of(world, remote.url)
+    if isinstance(plan, LeaveInstance):
+        return await _leave(seen, remote, lists, plan)
+    place = next((item for item in seen.places if item.key == plan.instance), None)
+    there = await look_there(seen, place, remote, lists)
+    if place is None:
+        return seen.after(look=there)
+    looked = place.looked_at(there)
+    return seen.after(places=tuple(looked if item is place else item for item in seen.places))
+
+
+async def _leave(seen: Seen, remote: PocketID, lists: Lists, plan: LeaveInstance) -> Seen:
+    """The client on the other instance goes; gone already is done."""
+    lists.clients.forget(plan.client_id)
     try:
         await remote.delete_oidc_client(plan.client_id)
     except NotFound:

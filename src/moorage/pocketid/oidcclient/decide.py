@@ -19,7 +19,7 @@ from .decide_deletion import DELETION_RULES, orphaned
 from .decide_features import ACCESS_RULES, SCIM_RULES
 from .decide_logos import LOGO_RULES
 from .decide_secret import SECRET_RULES
-from .plans import NEEDS_LOOK, LeaveInstance, Look, Part, Plan
+from .plans import NEEDS_LOOK, LeaveInstance, Look, LookThere, Part, Plan
 from .rotation import Deferred, NotDue
 from .rule import Answer, Rule, first_answer, worked
 from .secret_steps import next_retirement
@@ -59,7 +59,7 @@ def decide(seen: Seen) -> Plan | Outcome | Released:
     answers = [first_answer(rules, seen) for rules in PARTS]
     promised = any(first_answer(rules, seen) for rules in PROMISED)
     left = None if promised else other_instances_are_left(seen)
-    return left if isinstance(left, LeaveInstance) else _summed(answers, seen)
+    return left if isinstance(left, LeaveInstance | LookThere) else _summed(answers, seen)
 
 
 def _begun(seen: Seen) -> int:

@@ -11,7 +11,7 @@ from typing import Final
 from moorage.core.outcome import Failed, Stalled, Waiting
 
 from .moves import stop_of
-from .plans import CreateClient, HoldForGroups, LeaveInstance, Look, Part, RefreshMetadata, RemoveAnnotation
+from .plans import CreateClient, HoldForGroups, LeaveInstance, Look, LookThere, Part, RefreshMetadata, RemoveAnnotation
 from .powers import overreach
 from .rule import Answer, Rule, told, worked
 from .secret_steps import Mode, mode_of
@@ -49,6 +49,14 @@ def api_client_is_there(seen: Seen) -> Answer:
     if not seen.api_fault:
         return None
     return Waiting("APIClientNotReady", seen.api_fault, after=seen.settings.resync)
+
+
+def its_id_is_no_way_up(seen: Seen) -> Answer:
+    """What stands in front of a server may make `/api/oidc/clients/..` of it."""
+    if not seen.client.spec.is_a_way_up:
+        return None
+    message = f"spec.clientID is {seen.client.spec.client_id!r}, dots alone, which in an address are a way up; recreate this resource with another one"
+    return Stalled(Part.IDENTITY.reason, message)
 
 
 def groups_hold_it(seen: Seen) -> Answer:
@@ -139,7 +147,7 @@ def metadata_is_refreshed(seen: Seen) -> Answer:
 
 
 CLIENT_RULES: Final[tuple[Rule, ...]] = (
-    instance_is_selected, nobody_else_claims_it, instance_is_ready, api_client_is_there, groups_hold_it, worked(Part.IDENTITY),
+    instance_is_selected, nobody_else_claims_it, instance_is_ready, api_client_is_there, its_id_is_no_way_up, groups_hold_it, worked(Part.IDENTITY),
     look_worked, it_may_be_had, name_is_unambiguous, the_way_is_written_down, client_exists, its_id_is_written_down,
 )  # fmt: skip
 
@@ -147,7 +155,9 @@ CLIENT_RULES: Final[tuple[Rule, ...]] = (
 def other_instances_are_left(seen: Seen) -> Answer:
     """The selector moved: what we made elsewhere goes last, so that there is no moment without a client and a stored secret that works."""
     place = next(iter(seen.to_leave), None)
-    return None if place is None else LeaveInstance(place.key, place.id)
+    if place is None:
+        return None
+    return LookThere(place.key) if seen.is_doubtful(place) else LeaveInstance(place.key, place.id)
 
 
 def read_back(seen: Seen) -> Answer:

@@ -13,9 +13,9 @@ from moorage.pocketid.references import LEAVE
 from moorage.runtime.room import Event, Released
 
 from .decide_client import groups_hold_it, other_instances_are_left
-from .plans import DeleteClient, Part
+from .plans import DeleteClient, LookThere, Part
 from .rule import BLOCKED_POLL, Answer, Rule, worked
-from .seen import Seen
+from .seen import Ambiguous, Seen
 
 BLOCKED: Final = "DeletionBlocked"
 
@@ -31,15 +31,24 @@ def no_group_needs_it(seen: Seen) -> Answer:
     return Waiting(BLOCKED, message, after=BLOCKED_POLL)
 
 
-def other_instances_are_left_first(seen: Seen) -> Answer:
-    """What was made on the way to another instance."""
-    failed = worked(Part.IDENTITY)(seen) if seen.to_leave else None
-    return failed or other_instances_are_left(seen)
+def what_was_begun_is_looked_for(seen: Seen) -> Answer:
+    """A status without an id knows nothing of a client whose making was not answered, or cut short: one look tells, where there can be one."""
+    spec, instance = seen.client.spec, seen.instance
+    if seen.client.status.client_id or seen.look is not None or spec.is_document or spec.deletion_policy == "Retain":
+        return None
+    if instance is None or instance.leaves or seen.held_back:
+        return None
+    if seen.client.status.instance is None and (seen.api_fault or not instance.ready):
+        return None  # nothing says that there was more of it than now
+    return server_can_be_asked(seen) or LookThere(instance.key)
 
 
 def something_is_there(seen: Seen) -> Answer:
     """Without an id nothing was made; without an instance there is nobody to ask. One that is held back keeps no client alive, nor its secrets."""
-    id = seen.client.status.client_id
+    id = _id(seen)
+    if isinstance(seen.look, Ambiguous):
+        told = f"client {', '.join(seen.look.ids)} may be there for this resource, whose status has no id: it stays; delete it by hand if it is not wanted"
+        return Released((*seen.happened, Event("Warning", "ClientOrphaned", told)))
     if not id or seen.gone:
         return Released(seen.happened)
     if seen.held_back:
@@ -61,15 +70,17 @@ def orphaned(seen: Seen) -> list[Event]:
     """What a move left behind and nobody can be asked to delete, or nobody can tell from the client of somebody else."""
     found = []
     for place in seen.places:
-        if place.home or (place.id and place.facts is not None):
+        if isinstance(place.there, Ambiguous):
+            what, why = (
+                ", ".join(place.there.ids),
+                "if it was made there for this resource, it stays; delete it by hand",
+            )
+        elif place.facts is None and not place.home:
+            what = place.id or seen.client.spec.client_id or ""
+            why = "its PocketIDInstance is gone, or is another server by now"
+        else:
             continue
-        what = f"client {place.id or seen.client.spec.client_id}"
-        why = (
-            "its PocketIDInstance is gone, or is another server by now"
-            if place.facts is None
-            else "if it was made there on the way, it stays; delete it by hand"
-        )
-        found.append(Event("Warning", "ClientOrphaned", f"{what} at {place.where.url} is let go: {why}"))
+        found.append(Event("Warning", "ClientOrphaned", f"client {what} at {place.where.url} is let go: {why}"))
     return found
 
 
@@ -84,10 +95,15 @@ def server_can_be_asked(seen: Seen) -> Answer:
 
 def client_goes(seen: Seen) -> Answer:
     """With its secrets, grants and SCIM provider; the credentials Secret follows its owner."""
-    return DeleteClient(seen.client.status.client_id or "")
+    return DeleteClient(_id(seen))
+
+
+def _id(seen: Seen) -> str:
+    """As the status has it, else of what only our own create can have made."""
+    return seen.client.status.client_id or (seen.found.id if seen.found is not None else "")
 
 
 DELETION_RULES: Final[tuple[Rule, ...]] = (
-    no_group_needs_it, groups_hold_it, other_instances_are_left_first, something_is_there, server_can_be_asked,
-    worked(Part.IDENTITY), client_goes,
+    no_group_needs_it, groups_hold_it, worked(Part.IDENTITY), other_instances_are_left, what_was_begun_is_looked_for,
+    something_is_there, server_can_be_asked, client_goes,
 )  # fmt: skip

@@ -45,7 +45,7 @@ async def observe(world: World, key: Key) -> Seen | None:
     seen = seen.after(groups=listing_groups(world, seen))
     if seen.terminating or seen.remote is None or seen.held_back:
         return seen
-    if seen.instance is None or not seen.instance.ready:
+    if seen.instance is None or not seen.instance.ready or seen.client.spec.is_a_way_up:
         return seen
     return await _asked(world, await _with_materials(world, seen), seen.remote)
 
@@ -58,9 +58,9 @@ def _with_instance(world: World, seen: Seen) -> Seen:
     instances, bound = world.cache.list(INSTANCE.resource), seen.client.status.instance
     if seen.terminating and bound is not None:
         held = bound_instance(bound, instances)
-        return _with_places(
-            world, seen if held is None else _reached(world, seen, held), Key(bound.namespace, bound.name)
-        )
+        if held is not None:
+            seen = _reached(world, seen, held).after(trusted=trusts(held, seen.key.namespace))
+        return _with_places(world, seen, Key(bound.namespace, bound.name))
     chosen = select(seen.client.spec.instance_selector, seen.key.namespace, instances, bound)
     if isinstance(chosen, NotSelected):
         gone = seen.terminating and not instances
@@ -83,7 +83,8 @@ def _with_places(world: World, seen: Seen, here: Key) -> Seen:
         facts = None if obj is None else facts_of(obj)
         if facts is not None and where.url.rstrip("/") not in ("", facts.url):
             facts = None
-        places.append(Place(where, id, facts, home))
+        trusted = obj is not None and trusts(obj, seen.key.namespace)
+        places.append(Place(where, id, facts, home, trusted))
         if obj is not None and not isinstance(remote := reach(world, obj), NotReachable):
             elsewhere[places[-1].key] = remote
     return seen.after(places=tuple(places), elsewhere=elsewhere)

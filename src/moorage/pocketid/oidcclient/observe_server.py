@@ -20,8 +20,8 @@ from moorage.pocketid.rest_errors import SHORTEST_WAIT
 from moorage.runtime.world import World
 
 from .rotation import moment
-from .seen import Absent, Ambiguous, Apis, Found, Lookup, Scim, Seen, Unknown
-from .wanted import is_newborn, own_id
+from .seen import Absent, Ambiguous, Apis, Found, Lookup, Place, Scim, Seen, Unknown
+from .wanted import drawn_id, is_newborn, own_id
 
 YOUNG: Final = 10.0
 """Seconds that a list may be old when a client is looked up by its name: what it lacks is created."""
@@ -84,6 +84,40 @@ async def _look(seen: Seen, remote: PocketID, lists: Lists) -> Lookup:
     if declared is not None:
         return Absent(lost)
     return await _named(seen, remote, lists, lost=lost)
+
+
+async def look_there(seen: Seen, place: Place | None, remote: PocketID, lists: Lists) -> Found | Ambiguous | Absent:
+    """What is there of the resource, at a former instance or at the one that it is bound to: found is what only our own create can have made.
+
+    Args:
+        place: the former instance; None: the present one, of a resource on its way out.
+
+    Raises:
+        PocketIDError: nobody answered.
+    """
+    if place is not None and place.id:
+        try:
+            return Found(await fetch(remote, lists, place.id), fresh=True)
+        except NotFound:
+            return Absent()
+    assert seen.instance is not None or place is not None
+    key = place.key if place is not None else seen.instance.key if seen.instance is not None else seen.key
+    listed = (await lists.clients.get(remote.list_oidc_clients, seen.now, YOUNG)).values()
+    drawn = drawn_id(seen.client.metadata.uid, key)
+    ours = (item for item in listed if item.id == drawn or is_newborn(seen, item))
+    if (found := next(ours, None)) is not None:
+        return Found(found)
+    trusted = seen.trusted if place is None else place.trusted
+    like = tuple(item.id for item in listed if _is_like(seen, item)) if trusted else ()
+    return Ambiguous(like) if like else Absent()
+
+
+def _is_like(seen: Seen, client: Client) -> bool:
+    """Whether it has what the resource declares to know it by, as its own would, and so would that of anybody else."""
+    declared = seen.client.spec.client_id
+    if declared is not None:
+        return client.id == declared
+    return client.client_type != CIMD and nfc(client.name) == nfc(seen.shown_name) and seen.claimed(client.id) is None
 
 
 async def _named(seen: Seen, remote: PocketID, lists: Lists, *, lost: bool) -> Lookup:

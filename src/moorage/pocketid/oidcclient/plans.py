@@ -65,6 +65,14 @@ class LeaveInstance:
 
 
 @dataclass(frozen=True, slots=True)
+class LookThere:
+    """Look at an instance for what is there of the resource, and is not known for certain: before it is left, and before a deletion lets go."""
+
+    instance: Key
+    part: Part = Part.IDENTITY
+
+
+@dataclass(frozen=True, slots=True)
 class CreateClient:
     """Create it; an id that is taken is adopted instead."""
 
@@ -207,7 +215,7 @@ class MarkInstance:
 
 
 Plan: TypeAlias = (
-    Look | HoldForGroups | LeaveInstance | CreateClient | DeleteClient | RemoveAnnotation | RefreshMetadata | UpdateClient | SetGroups
+    Look | LookThere | HoldForGroups | LeaveInstance | CreateClient | DeleteClient | RemoveAnnotation | RefreshMetadata | UpdateClient | SetGroups
     | PushLogo | DeleteLogo | CreateScim | UpdateScim | DeleteScim | SetGrant | RemoveGrant | ChangeSecrets | WriteSecret | DeleteSecret
     | MarkInstance
 )  # fmt: skip

@@ -142,7 +142,7 @@ def _bound(seen: Seen) -> JsonObject:
 
 def _moving(seen: Seen) -> list[JsonObject] | None:
     """Where else there are clients: those that are still to go, and while the former home is one of them, the one that is made here."""
-    others = [Elsewhere(instance=place.where, client_id=place.id) for place in seen.to_leave if not place.home]
+    others = [Elsewhere(instance=place.where, client_id=place.id or None) for place in seen.to_leave if not place.home]
     here = stop_of(seen) if seen.left_behind else None
     return [_wire(item) for item in (*others, *((here,) if here else ()))] or None
 

@@ -7,7 +7,7 @@ itself; secrets in it are `SecretText`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -152,12 +152,20 @@ class Place:
         id: of the client; "" when it may not have been made.
         facts: of the instance; None when it is gone, or is another server by now.
         home: whether the resource is bound to it still.
+        trusted: it trusts the namespace with what exists there.
+        there: what a look of this pass found there.
     """
 
     where: BoundInstance
     id: str
     facts: Facts | None
     home: bool = False
+    trusted: bool = False
+    there: Lookup = None
+
+    def looked_at(self, there: Lookup) -> Place:
+        """With what a look found."""
+        return replace(self, there=there, id=there.client.id if isinstance(there, Found) else "")
 
     @property
     def key(self) -> Key:
@@ -296,8 +304,8 @@ class Seen(Snapshot):
 
     @property
     def moving(self) -> bool:
-        """Whether a client is at the former instance that is to go, once there is one here; they may be the same."""
-        return self.moved and any(place.home and place.id for place in self._going)
+        """Whether a client is at the former instance, or may be, that is to go once there is one here; they may be the same."""
+        return self.moved and any(place.home for place in self._going)
 
     @property
     def to_leave(self) -> tuple[Place, ...]:
@@ -310,8 +318,16 @@ class Seen(Snapshot):
         return tuple(
             place
             for place in self._going
-            if place.id and LeaveInstance(place.key, place.id) not in left and not self._has_stayed(place)
+            if (place.id or place.there is None)
+            and LeaveInstance(place.key, place.id) not in left
+            and not self._has_stayed(place)
         )
+
+    def is_doubtful(self, place: Place) -> bool:
+        """Whether a look must tell first what is there: something that the status does not know, or this very client at another address."""
+        if place.there is not None:
+            return False
+        return not place.id or (self.client.spec.client_id is not None and self.found is not None)
 
     @property
     def told(self) -> Condition | None:
@@ -334,11 +350,14 @@ class Seen(Snapshot):
         return tuple(place for place in self.places if place.facts is not None and not place.facts.leaves)
 
     def _has_stayed(self, place: Place) -> bool:
-        """Whether the client of both instances is one: they stand for one server. An id that a person chose may be on two."""
+        """Whether the client of both instances is one: they stand for one server. An id that a person chose may be on two; ids of secrets are drawn."""
         found, left, here = self.found, place.facts, self.instance
-        if found is None or left is None or here is None or found.id != place.id:
+        if found is None or left is None or here is None or found.id != (place.id or self.client.spec.client_id):
             return False
-        return self.client.spec.client_id is None or left.url == here.url or left.issuer == here.issuer
+        if self.client.spec.client_id is None or left.url == here.url or left.issuer == here.issuer:
+            return True
+        there = place.there.client.secrets if isinstance(place.there, Found) else ()
+        return not {item.id for item in there}.isdisjoint(item.id for item in found.secrets)
 
     @property
     def shown_name(self) -> str:

@@ -153,6 +153,7 @@ class Spec(Model):
                 "self.size() <= 128 || self.startsWith('https://')",
                 "may have at most 128 characters unless it is the https URL of a metadata document",
             ),
+            Rule("self.matches('[^.]')", "must not be dots alone: in an address they are a way up"),
         ),
     )
     callback_urls: tuple[Annotated[str, _URL], ...] | None = field(
@@ -227,6 +228,11 @@ class Spec(Model):
     def is_document(self) -> bool:
         """Whether a metadata document defines the client."""
         return (self.client_id or "").startswith("https://")
+
+    @property
+    def is_a_way_up(self) -> bool:
+        """Whether the declared id would lead out of the clients in an address; an object that is older than its CRD may have one."""
+        return self.client_id is not None and not self.client_id.strip(".")
 
     @property
     def is_confidential(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID, uuid5
 
-from moorage.core.meta import JsonObject
+from moorage.core.meta import JsonObject, Key
 from moorage.pocketid.powers import birthmark_of
 from moorage.pocketid.rest_types import Client, nfc
 from moorage.pocketid.rest_version import Feature, Support
@@ -124,10 +124,19 @@ def own_id(seen: Seen) -> str | None:
     only then a first secret that is never replaced is ours to make, and a namespace that the instance does not trust may have the client, and one
     that was made on the way to another instance can be told from others when the way ends elsewhere.
     """
-    by_chance = seen.trusted and mode_of(seen.client) is not Mode.KEPT and not seen.moving
-    if by_chance or seen.client.spec.client_id or seen.instance is None:
+    if _by_chance(seen) or seen.client.spec.client_id or seen.instance is None:
         return None
-    return str(uuid5(_OURS, f"{seen.client.metadata.uid} {seen.instance.key}"))
+    return drawn_id(seen.client.metadata.uid, seen.instance.key)
+
+
+def drawn_id(uid: str, instance: Key) -> str:
+    """The id that we draw for the client of a resource at an instance."""
+    return str(uuid5(_OURS, f"{uid} {instance}"))
+
+
+def _by_chance(seen: Seen) -> bool:
+    """Whether nothing depends on who made the client that is made now."""
+    return seen.trusted and mode_of(seen.client) is not Mode.KEPT and not seen.moving
 
 
 def first_name(seen: Seen) -> str:
@@ -135,7 +144,7 @@ def first_name(seen: Seen) -> str:
 
     Anybody may make a client of a chosen id while our create waits, is refused or goes unanswered; nobody else calls one so.
     """
-    by_id = seen.client.spec.client_id is None or (seen.trusted and mode_of(seen.client) is not Mode.KEPT)
+    by_id = seen.client.spec.client_id is None or _by_chance(seen)
     return nfc(seen.shown_name) if by_id else birthmark_of(seen.client.metadata.uid)
 
 

@@ -15,7 +15,7 @@ from moorage.pocketid import metrics
 from moorage.pocketid.listings import Listing
 from moorage.pocketid.reach import lists_of
 from moorage.pocketid.rest import AlreadyExists, NotFound, PocketID, ServerFailed, User
-from moorage.pocketid.sibling_work import deleted, perform, taken, updated
+from moorage.pocketid.sibling_apply import deleted, perform, taken, updated
 from moorage.runtime.room import Event
 from moorage.runtime.world import World
 

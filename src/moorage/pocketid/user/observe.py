@@ -17,7 +17,7 @@ from moorage.pocketid import metrics
 from moorage.pocketid.reach import data_text, keeper_of, lists_of
 from moorage.pocketid.rest import STATIC_KEY_OWNER, PocketID, PocketIDError, User
 from moorage.pocketid.settings import settings
-from moorage.pocketid.sibling_work import Noun, Search, bond_of, find, look_again, recognised, remembered, trouble_of
+from moorage.pocketid.sibling_observe import Noun, Search, bond_of, find, look_again, recognised, remembered, trouble_of
 from moorage.runtime.room import Released
 from moorage.runtime.world import World
 

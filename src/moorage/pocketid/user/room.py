@@ -11,7 +11,7 @@ from typing import Final
 
 from moorage.core.meta import JsonObject, Key
 from moorage.kube.resources import SECRETS
-from moorage.pocketid.sibling_work import counted
+from moorage.pocketid.sibling_report import counted
 from moorage.pocketid.waking import instance_watch, names_index, own_key
 from moorage.runtime.room import Caches, Index, Room, Watch, by_index, owned
 

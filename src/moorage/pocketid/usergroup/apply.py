@@ -10,7 +10,7 @@ from dataclasses import replace
 from moorage.pocketid.listings import Listing
 from moorage.pocketid.reach import lists_of
 from moorage.pocketid.rest import AlreadyExists, Group, PocketID
-from moorage.pocketid.sibling_work import deleted, perform, taken, updated
+from moorage.pocketid.sibling_apply import deleted, perform, taken, updated
 from moorage.runtime.world import World
 
 from .observe import NOUN

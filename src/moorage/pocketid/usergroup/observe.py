@@ -18,7 +18,7 @@ from moorage.pocketid.reach import lists_of
 from moorage.pocketid.rest import Group, NotFound, PocketID, PocketIDError, User, nfc
 from moorage.pocketid.settings import settings
 from moorage.pocketid.sibling import Record, key_in
-from moorage.pocketid.sibling_work import (
+from moorage.pocketid.sibling_observe import (
     Noun,
     Search,
     bond_of,
@@ -28,13 +28,14 @@ from moorage.pocketid.sibling_work import (
     recognised,
     remembered,
     trouble_of,
+    unfinished,
 )
 from moorage.pocketid.user.types import KIND as USER
 from moorage.runtime.room import Released
 from moorage.runtime.world import World
 
 from .decide import decide
-from .powers import overreach
+from .powers import BIRTH, overreach
 from .seen import Seen
 from .types import KIND
 
@@ -52,16 +53,22 @@ async def observe(world: World, key: Key) -> Seen | None:
     bond = bond_of(world, group)
     seen = Seen(group, bond, settings().resync, referring=clients_naming(world, bond, BY_NAMED_GROUP, key))
     seen = remembered(seen, group.status.group_id, NOUN)
-    if bond.client is None or not bond.ready or group.metadata.deletion_timestamp:
+    if bond.client is None or not bond.ready:
         return seen
-    return await _asked(world, _with_clients(world, seen), bond.client)
+    search = _search(world, seen, bond.client)
+    if group.metadata.deletion_timestamp:
+        return await unfinished(world, seen, search, NOUN, BIRTH)
+    return await _asked(world, _with_clients(world, seen), bond.client, search)
 
 
-async def _asked(world: World, seen: Seen, client: PocketID) -> Seen:
+def _search(world: World, seen: Seen, client: PocketID) -> Search[Group]:
     lists = lists_of(world, client.url)
-    search: Search[Group] = Search(
+    return Search(
         lists.groups, client.list_user_groups, client.get_user_group, lambda group: nfc(group.name) == seen.name
     )
+
+
+async def _asked(world: World, seen: Seen, client: PocketID, search: Search[Group]) -> Seen:
     seen = await find(world, seen, search)
     if overreach(seen):
         return seen

@@ -14,14 +14,14 @@ from moorage.pocketid.sibling import Answer
 
 from .seen import Seen
 
-_BIRTH: Final = Birth("group", "groupID", attrgetter("friendly_name"))
+BIRTH: Final = Birth("group", "groupID", attrgetter("friendly_name"))
 
 
 def overreach(seen: Seen) -> str:
     """Why the namespace of this group may not have it; "" when it may."""
-    return taken_over(seen, _BIRTH)
+    return taken_over(seen, BIRTH)
 
 
 def id_is_written_down(seen: Seen) -> Answer:
     """Before it gets the name that people see."""
-    return powers.id_is_written_down(seen, _BIRTH)
+    return powers.id_is_written_down(seen, BIRTH)

@@ -14,7 +14,7 @@ from moorage.core.outcome import Outcome
 from moorage.kube.resources import SECRETS
 from moorage.pocketid import metrics
 from moorage.pocketid.oidcclient.types import KIND as CLIENT
-from moorage.pocketid.sibling_work import counted
+from moorage.pocketid.sibling_report import counted
 from moorage.pocketid.user.types import KIND as USER
 from moorage.pocketid.waking import instance_watch, named_keys, names_index, own_key
 from moorage.runtime.room import Caches, Report, Room, Watch, by_index, nobody

@@ -1,6 +1,6 @@
-"""What the rooms of groups, APIs and users do alike: find the instance and the counterpart, perform a plan.
+"""Finds the instance and the counterpart of a group, an API or a user; writes nothing.
 
-Enters: the world, an object, a plan. Leaves: parts of a snapshot. It decides nothing: an error becomes a Trouble, an answer a fact.
+Enters: the world, an object. Leaves: parts of a snapshot. It decides nothing: an error becomes a Trouble, an answer a fact.
 Source: spec/pocketid.md 3.3, 3.14; decisions, Pocket-ID 3; contracts of issue 5, one paged list an instance.
 """
 
@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from moorage.core.meta import JsonObject, Key, is_terminating, key_of
-from moorage.core.outcome import Outcome
-from moorage.runtime.room import Event, Report
+from moorage.runtime.room import Event
 from moorage.runtime.world import World
 from moorage.schema.kind import Kind
 
@@ -21,11 +20,12 @@ from .holding import age, has_it
 from .instance.types import KIND as INSTANCE
 from .listings import Identified, Listing
 from .oidcclient.types import KIND as CLIENT
+from .powers import Birth, is_newborn
 from .reach import NotReachable, facts_of, reach
 from .references import BoundInstance
 from .rest import Forbidden, NotFound, PocketIDError, RateLimited, ServerFailed, Unauthorized, Unreachable
 from .selection import NotSelected, bound_instance, counts_at, select, trusts
-from .sibling import REFUSED_POLL, Bond, Mark, Record, Sibling, Trouble
+from .sibling import REFUSED_POLL, Bond, Sibling, Trouble, may_be_unfinished
 
 _DIRECTORY: Final = ("ldap_user_update", "ldap_user_group_update")
 T = TypeVar("T", bound=Identified)
@@ -46,16 +46,15 @@ def trouble_of(error: PocketIDError) -> Trouble:
     return Trouble(str(error), after=REFUSED_POLL)
 
 
-# --- observe
-
-
 def bond_of(world: World, resource: Any) -> Bond:
     """The instance that the selector names; of a terminating object the one that it is bound to."""
     instances = world.cache.list(INSTANCE.resource)
     bound: BoundInstance | None = resource.status.instance
     if resource.metadata.deletion_timestamp:
         there = bound_instance(bound, instances)
-        return Bond(fault="the instance is gone") if there is None else _bond(world, there, None)
+        if there is None:
+            return Bond(fault="the instance is gone")
+        return replace(_bond(world, there, None), trusts=trusts(there, resource.metadata.namespace))
     chosen = select(resource.spec.instance_selector, resource.metadata.namespace, instances, bound)
     if isinstance(chosen, NotSelected):
         return Bond(fault=chosen.why)
@@ -156,7 +155,28 @@ def recognised(world: World, seen: Seen, noun: Noun) -> Seen:
         return replace(seen, rival=rival)
     if seen.known is not None:
         return seen
-    return replace(seen, happened=(*seen.happened, _taken(noun, seen.found, "adopted")))
+    return replace(seen, happened=(*seen.happened, became(noun, seen.found, "adopted")))
+
+
+async def unfinished(world: World, seen: Seen, search: Search[Any], noun: Noun, birth: Birth) -> Seen:
+    """The snapshot of a resource on its way out, with the counterpart whose making was not answered: what can only be ours is known from now on.
+
+    What may be ours or anybody's is told.
+    """
+    if not may_be_unfinished(seen):
+        return seen
+    search.listing.expire()
+    seen = await find(world, seen, search)
+    there = seen.found
+    if there is None:
+        return seen
+    if is_newborn(seen, birth):
+        return replace(seen, known=there.id)
+    rival, seen = _rival(world, seen, noun), replace(seen, found=None)
+    if rival or not seen.bond.trusts:
+        return seen
+    told = f"{noun.word} {getattr(there, noun.shown)!r} (id {there.id}) may be there for this resource, whose status has no id: it stays; delete it by hand if it is not wanted"
+    return replace(seen, happened=(*seen.happened, Event("Warning", "LeftBehind", told)))
 
 
 def _lost(seen: Sibling[Any, Any], noun: Noun) -> Event:
@@ -169,7 +189,7 @@ def _lost(seen: Sibling[Any, Any], noun: Noun) -> Event:
     return Event("Warning", "DeletedElsewhere", f"{noun.word} {seen.known} is gone from Pocket-ID; it is made again")
 
 
-def _taken(noun: Noun, item: Any, what: Literal["created", "adopted"]) -> Event:
+def became(noun: Noun, item: Any, what: Literal["created", "adopted"]) -> Event:
     """The event of a counterpart that is ours from now on; it is counted."""
     metrics.operated(noun.kind.kind, what)
     purpose = f" for {getattr(item, noun.purpose)}" if noun.purpose else ""
@@ -196,74 +216,3 @@ def clients_naming(world: World, bond: Bond, index: str, key: Key) -> tuple[str,
     here = bound_instance(bond.instance, world.cache.list(INSTANCE.resource))
     found = world.cache.list(CLIENT.resource, index=index, value=str(key))
     return tuple(sorted(str(key_of(item)) for item in found if not is_terminating(item) and counts_at(item, here)))
-
-
-# --- apply
-
-
-async def perform(
-    world: World, kind: Kind[Any], seen: Seen, plan: Any, act: Callable[[World, Any, Any], Awaitable[Any]]
-) -> Seen:
-    """Perform a shared plan, or the kind's own by `act`; a refusal becomes a trouble of that plan."""
-    match plan:
-        case Record():
-            return await _patched(world, kind, seen, {"status": dict(plan.fields)}, "status")
-        case Mark(finalizer, on):
-            others = [item for item in seen.resource.metadata.finalizers if item != finalizer]
-            meta = {"finalizers": [*others, finalizer] if on else others}
-            return await _patched(world, kind, seen, {"metadata": meta}, "")
-    world.wrote()
-    try:
-        done: Seen = await act(world, seen, plan)
-    except PocketIDError as error:
-        return replace(seen, failed=(*seen.failed, (plan, trouble_of(error))))
-    return replace(done, tried=(*done.tried, plan))
-
-
-def taken(noun: Noun, seen: Seen, listing: Listing[T], item: T, ours: Literal["created", "adopted"]) -> Seen:
-    """The snapshot after a create: the counterpart is there, made by us or taken over."""
-    listing.note(item)
-    return replace(seen.with_found(item, _taken(noun, item, ours)), known=item.id)
-
-
-def updated(noun: Noun, seen: Seen, listing: Listing[T], item: T, what: str) -> Seen:
-    """The snapshot after a change; `what` says what was done."""
-    listing.note(item)
-    metrics.operated(noun.kind.kind, "updated")
-    return seen.with_found(item, Event("Normal", f"{noun.reason}Updated", f"{what} (id {item.id})"))
-
-
-async def deleted(
-    noun: Noun, seen: Seen, listing: Listing[T], id: str, delete: Callable[[str], Awaitable[None]]
-) -> Seen:
-    """Delete the counterpart; one that is gone already is as good."""
-    try:
-        await delete(id)
-    except NotFound:
-        return replace(seen, gone=True)
-    finally:
-        listing.forget(id)
-    metrics.operated(noun.kind.kind, "deleted")
-    event = Event("Normal", f"{noun.reason}Deleted", f"deleted {noun.word} (id {id})")
-    return replace(seen, gone=True, happened=(*seen.happened, event))
-
-
-async def _patched(world: World, kind: Kind[Any], seen: Seen, patch: JsonObject, subresource: str) -> Seen:
-    """The snapshot with the resource as it is now; guarded, so that the pass is run again when somebody else wrote."""
-    meta = {"resourceVersion": seen.resource.metadata.resource_version, **patch.get("metadata", {})}
-    stored = await world.patch(kind.resource, seen.resource.key, {**patch, "metadata": meta}, subresource=subresource)
-    return replace(seen, resource=kind.parse(stored))
-
-
-# --- report
-
-
-def counted(kind: Kind[Any], report: Callable[[Any, Outcome], Report]) -> Callable[[Any, Outcome], Report]:
-    """The report, and the same in numbers."""
-
-    def reported(seen: Sibling[Any, Any], outcome: Outcome) -> Report:
-        made = report(seen, outcome)
-        metrics.ready(kind.kind, seen.resource.key, all(item.is_true for item in made.conditions))
-        return made
-
-    return reported

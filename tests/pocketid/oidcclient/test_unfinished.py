@@ -1,0 +1,165 @@
+"""A client whose making was not answered, or cut short, and whose status knows nothing of it: what can only be ours goes, what may be ours is told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.crashpoints import Fence, every_crash_point, passes
+
+from moorage.core.meta import JsonObject, Key
+from moorage.kube.errors import NotFound
+from moorage.pocketid.instance.types import KIND as INSTANCE
+from moorage.pocketid.oidcclient.room import ROOM
+from moorage.pocketid.oidcclient.types import KIND
+
+from .lives import anew_by
+from .scene import CALLBACK, INSTANCE_KEY, KEY, Scene, fresh, scene
+from .test_adoption import there
+from .test_other_instances import namespace, place
+from .test_powers import MODES, TENANT, asks, looked, said
+
+pytestmark = pytest.mark.case("PIDX3")
+
+
+@pytest.fixture
+async def apart(tmp_path: Path) -> AsyncIterator[Scene]:
+    """A scene with a namespace that the instance admits."""
+    async with scene(tmp_path) as made:
+        await namespace(made, TENANT.namespace)
+        yield made
+
+
+async def unanswered(here: Scene, key: Key = TENANT, **spec: Any) -> None:
+    """A client is asked for; the server makes it, and the connection breaks before it answers."""
+    here.fake.faults.add("drop_after", method="POST", path="/api/oidc/clients", times=1)
+    await place(here, key.namespace, KIND, key.name, {"callbackUrls": [CALLBACK], **spec})
+    await here.once(key)
+    assert len(here.fake.store.clients) == 1
+    here.fake.journal.clear()
+
+
+async def deleted(here: Scene, key: Key = TENANT) -> None:
+    """A person deletes it, and it goes."""
+    await here.client.delete(KIND.resource, key)
+    await here.settle(key)
+    with pytest.raises(NotFound):
+        await here.client.get(KIND.resource, key)
+
+
+def told(here: Scene, reason: str) -> list[str]:
+    """Messages of the events of that reason."""
+    return [event.message for event in here.told if event.reason == reason]
+
+
+@pytest.mark.parametrize("spec", MODES.values(), ids=list(MODES))
+async def test_a_client_whose_making_was_not_answered_is_deleted_with_the_resource(
+    apart: Scene, spec: JsonObject
+) -> None:
+    """And the next resource of that name is not locked out by what it left."""
+    await unanswered(apart, **spec)
+    await deleted(apart)
+    assert apart.fake.store.clients == {}
+    assert [item.method for item in apart.fake.journal] == ["GET", "DELETE"]
+    assert said(await asks(apart, **spec)) == "True/Reconciled"
+
+
+async def test_it_stays_where_the_deletion_policy_says_so(apart: Scene) -> None:
+    await unanswered(apart, deletionPolicy="Retain")
+    await deleted(apart)
+    assert len(apart.fake.store.clients) == 1
+    assert apart.fake.journal.lines() == []
+
+
+@pytest.mark.parametrize("spec", [{}, {"clientID": "wiki-app"}], ids=["drawn", "declared"])
+async def test_what_may_be_ours_or_anybodys_stays_and_is_told(apart: Scene, spec: JsonObject) -> None:
+    """In a namespace that the instance trusts nothing tells who made it."""
+    await unanswered(apart, KEY, **spec)
+    await deleted(apart, KEY)
+    (id,) = apart.fake.store.clients
+    (message,) = told(apart, "ClientOrphaned")
+    assert f"client {id} may be there" in message
+
+
+async def test_nothing_is_told_where_nothing_was_made(apart: Scene) -> None:
+    apart.fake.faults.add("status", method="POST", path="/api/oidc/clients", status=503, times=1)
+    for key in (KEY, TENANT):
+        await place(apart, key.namespace, KIND, key.name, {"callbackUrls": [CALLBACK]})
+        await apart.once(key)
+        await deleted(apart, key)
+    assert told(apart, "ClientOrphaned") == []
+
+
+async def test_a_client_of_others_with_the_declared_id_stays(apart: Scene) -> None:
+    there(apart, "grafana")
+    assert said(await asks(apart, clientID="grafana")) == "False/NotPermitted"
+    await deleted(apart)
+    assert list(apart.fake.store.clients) == ["grafana"]
+    assert told(apart, "ClientOrphaned") == []
+
+
+async def test_a_deletion_waits_for_a_server_that_may_hold_it(apart: Scene) -> None:
+    """It was asked to make a client; when it answers again that one is found."""
+    await unanswered(apart)
+    apart.fake.faults.add("status", status=503, times=-1)
+    await apart.client.delete(KIND.resource, TENANT)
+    await apart.settle(TENANT)
+    assert said(await looked(apart)) == "False/APIClientError"
+    apart.fake.faults.clear()
+    await apart.settle(TENANT)
+    assert apart.fake.store.clients == {}
+
+
+async def test_one_that_never_came_to_a_server_is_let_go_without_asking_it(apart: Scene) -> None:
+    gone = {"external": {"url": apart.url, "apiKeySecretRef": {"name": "absent", "key": "token"}}}
+    await apart.client.patch(INSTANCE.resource, INSTANCE_KEY, {"spec": gone})
+    await apart.attach()
+    assert said(await asks(apart)).startswith("False/")
+    apart.fake.journal.clear()
+    await deleted(apart)
+    assert apart.fake.journal.lines() == []
+
+
+async def test_a_complete_status_costs_no_look(apart: Scene) -> None:
+    await asks(apart)
+    apart.fake.journal.clear()
+    await deleted(apart)
+    assert [item.method for item in apart.fake.journal] == ["DELETE"]
+
+
+@pytest.mark.parametrize("spec", [MODES["kept"], {**MODES["kept"], "clientID": "wiki-app"}], ids=["drawn", "declared"])
+async def test_every_crash_point_of_a_first_pass_that_a_deletion_follows_leaves_nothing(
+    tmp_path: Path, spec: JsonObject
+) -> None:
+    """Killed after each write of the making, then deleted."""
+    for allowed in range(9):
+        async with scene(tmp_path / str(allowed)) as here:
+            await here.make(**spec)
+            fence = Fence(allowed)
+            await here.dies(fence)
+            await here.client.delete(KIND.resource, KEY)
+            await here.settle()
+            assert here.fake.store.clients == {}, f"killed after write {allowed}"
+            if not fence.killed.is_set():
+                return
+    raise AssertionError("the making has no end")
+
+
+@pytest.mark.timeout(900)
+async def test_every_crash_point_of_such_a_deletion_heals(tmp_path: Path) -> None:
+    async def begun(here: Scene) -> None:
+        await unanswered(here, KEY, **MODES["kept"])
+        await here.client.delete(KIND.resource, KEY)
+
+    async def drive(here: Scene, fence: Fence) -> None:
+        if await here.stored() is not None:
+            async with here.world(fence) as world:
+                await fresh(here, world)
+                await passes(ROOM, world, KEY)
+
+    async def state(here: Scene) -> Any:
+        return await here.stored(), list(here.fake.store.clients)
+
+    assert await every_crash_point(anew_by(tmp_path, begun), drive, state) >= 2
