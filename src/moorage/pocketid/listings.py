@@ -85,6 +85,10 @@ class Listing(Generic[T]):
         """Fetch it anew for the next who asks: a write was sent, and nobody knows what became of it."""
         self._fetched = None
 
+    def let_go(self) -> None:
+        """Keep nothing, and answer with nothing that was kept."""
+        self._items, self._fetched = {}, None
+
     def _put(self, id: str, item: T | None) -> None:
         """A change of a copy: a pass may still hold the mapping it was given."""
         kept = (

@@ -28,6 +28,7 @@ from .listings import Listing
 from .references import LEAVE, READY
 from .rest import Access, Api, Client, Feature, Group, PocketID, Server, User, Version
 from .rest_version import LACKED_FOR, Support
+from .weights import Scale, Weights
 
 _A_DAY: Final = timedelta(days=1)
 _END: Final = "-----END CERTIFICATE-----"
@@ -96,6 +97,7 @@ class Lists:
     narrowed: dict[tuple[str, str], Narrowed] = field(default_factory=dict)
     takers: dict[str, tuple[str, Key]] = field(default_factory=dict)
     pushed: dict[str, str] = field(default_factory=dict, repr=False)
+    scale: Scale = field(default_factory=lambda: Scale(Weights()), repr=False)
 
     def lacking(self, version: Version | None, now: datetime) -> dict[Feature, datetime]:
         """What a server of this version turned out not to have, and when: forgotten with the version; against the version's word it counts for an hour.
@@ -113,6 +115,11 @@ class Lists:
             if now < since + LACKED_FOR or version is None or version.supports(feature) is not Support.YES
         }
 
+    def let_go(self) -> None:
+        """Keep no list."""
+        for listing in (self.clients, self.groups, self.apis, self.users):
+            listing.let_go()
+
     def release(self, uid: str) -> None:
         """The resource takes nothing: it is held back, or its status tells by now what it has."""
         for claim in [claim for claim, (taker, _) in self.takers.items() if taker == uid]:
@@ -125,7 +132,23 @@ class Lists:
         return now + self.skew
 
 
-_MEMORIES: Final[WeakKeyDictionary[Sessions, dict[str, Lists]]] = WeakKeyDictionary()
+@dataclass
+class Memory:
+    """What a process remembers of all servers."""
+
+    servers: dict[str, Lists] = field(default_factory=dict)
+    weights: Weights = field(default_factory=Weights)
+
+    def of(self, url: str) -> Lists:
+        """What it remembers of one."""
+        if url not in self.servers:
+            scale = self.weights.of(url)
+            found = self.servers[url] = Lists(scale=scale)
+            scale.let_go = found.let_go
+        return self.servers[url]
+
+
+_MEMORIES: Final[WeakKeyDictionary[Sessions, Memory]] = WeakKeyDictionary()
 
 
 def facts_of(instance: JsonObject) -> Facts:
@@ -187,7 +210,9 @@ def reach(world: World, instance: JsonObject) -> PocketID | NotReachable:
     if own and certificate is None:
         return NotReachable("the Secret that spec.tls names holds no certificate under tls.crt")
     server = Server(facts.url, SecretText(api_key), certificate, own)
-    return PocketID(world.http.calls, server, metrics.called)
+    scale = lists_of(world, facts.url).scale
+    scale.spaces.add(facts.key.namespace)
+    return PocketID(world.http.calls, server, metrics.called, scale)
 
 
 def _serves_tls(instance: JsonObject) -> bool:
@@ -208,10 +233,7 @@ def _certificate(world: World, instance: JsonObject) -> bytes | None:
 
 def lists_of(world: World, url: str) -> Lists:
     """The shared lists of a server."""
-    known = _MEMORIES.setdefault(world.http, {})
-    if url not in known:
-        known[url] = Lists()
-    return known[url]
+    return _MEMORIES.setdefault(world.http, Memory()).of(url)
 
 
 def data_text(secret: JsonObject, name: str, *, whole: bool = False) -> str:

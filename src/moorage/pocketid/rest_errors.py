@@ -2,7 +2,8 @@
 
 PocketIDError
 ├── Unreachable      no answer: refused, reset, timed out, no such name; a write may have happened all the same
-├── Nonsense         an answer that is no Pocket-ID answer (redirect, HTML, no envelope, too large)
+├── Nonsense         an answer that is no Pocket-ID answer (redirect, HTML, no envelope)
+│   └── TooLarge     it is larger than may be read; fewer rows at once may do
 ├── Unauthorized     the API key is refused (401)
 ├── Forbidden        the key's owner may not, or is disabled; LDAP manages the object; the configuration is fixed (403)
 ├── NotFound         the object does not exist, by code
@@ -68,6 +69,12 @@ class Nonsense(PocketIDError):
     """What answered is not the API of a Pocket-ID."""
 
     code = "pocketid_nonsense"
+
+
+class TooLarge(Nonsense):
+    """The answer is larger than it may be, or would be once it is decoded."""
+
+    code = "pocketid_too_large"
 
 
 class Unauthorized(PocketIDError):

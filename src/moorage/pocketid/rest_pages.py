@@ -12,12 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from .rest_errors import Nonsense, Unreachable
+from .rest_errors import Nonsense, TooLarge, Unreachable
 from .rest_reading import list_of, object_of, unique
 from .rest_requests import Call, Caller
 
-PAGE: Final = 100
-"""Rows a page: the most that the server gives."""
 PAGE_LIMIT: Final = 1000
 WEIGHT_LIMIT: Final = 64 << 20
 """Bytes of memory of a whole list, some twenty thousand clients: anybody may declare a server of his own, and the operator keeps its lists in memory."""
@@ -37,10 +35,15 @@ class Listing:
     sort: str
     search: str = ""
 
-    def page(self, number: int) -> Call:
-        """The request for one page."""
+    @property
+    def name(self) -> str:
+        """What it is weighed as: what is searched for is a list of its own."""
+        return f"{self.path}?{self.search}" if self.search else self.path
+
+    def page(self, number: int, rows: int) -> Call:
+        """The request for one page of so many rows."""
         params = [
-            ("pagination[page]", str(number)), ("pagination[limit]", str(PAGE)),
+            ("pagination[page]", str(number)), ("pagination[limit]", str(rows)),
             ("sort[column]", self.sort), ("sort[direction]", "asc"),
         ]  # fmt: skip
         return Call(self.operation, "GET", self.path, params + ([("search", self.search)] if self.search else []))
@@ -53,16 +56,30 @@ async def every(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> t
         Nonsense: the list has no end, or never holds still.
         Unreachable: it takes too long.
     """
+    whole = False
     try:
         async with asyncio.timeout(SECONDS_LIMIT):
             for _ in range(WALKS):
-                rows, still = await _walk(caller, listing, read)
+                rows, still = await _read(caller, listing, read)
                 if still and unique(rows):
+                    whole = True
                     return rows
                 del rows  # the next walk must not hold them beside its own
     except TimeoutError:
         raise Unreachable(f"GET {listing.path}", f"the list was not whole after {SECONDS_LIMIT:.0f} seconds") from None
+    finally:
+        caller.scale.ends(listing.name, kept=whole and not listing.search)
     raise Nonsense(f"GET {listing.path}", f"the list changed during each of {WALKS} walks")
+
+
+async def _read(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> tuple[tuple[T, ...], bool]:
+    """One walk, with pages that can be read: where one is too large the walk begins anew with fewer rows a page, from now on."""
+    while True:
+        try:
+            return await _walk(caller, listing, read)
+        except TooLarge:
+            if not caller.scale.shrink(listing.path):
+                raise
 
 
 async def _walk(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> tuple[tuple[T, ...], bool]:
@@ -70,10 +87,11 @@ async def _walk(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> t
     totals: set[int] = set()
     weight = 0
     for number in range(1, PAGE_LIMIT + 1):
-        page = await caller.answer(listing.page(number))
+        page = await caller.answer(listing.page(number, caller.scale.size(listing.path)))
         weight += page.weight
         if weight > WEIGHT_LIMIT:
             raise Nonsense(f"GET {listing.path}", f"the list would take more than {WEIGHT_LIMIT >> 20} MiB of memory")
+        caller.scale.weigh(listing.name, weight)
         answer = object_of(f"GET {listing.path}", page.body)
         rows += [read(item) for item in list_of(f"GET {listing.path}", answer.get("data"))]
         pagination = object_of(f"GET {listing.path}", answer.get("pagination"))

@@ -32,11 +32,13 @@ from .rest_errors import (
     Nonsense,
     NotFound,
     ServerFailed,
+    TooLarge,
     Unauthorized,
     Unreachable,
     clean,
     error_of,
 )
+from .weights import Scale, Weights
 
 TIMEOUT: Final = 30.0
 """Seconds of a request. A write with a logo waits for the server's own download, which may take 15 s."""
@@ -115,6 +117,7 @@ class Caller:
     Args:
         http: resolves Services in one-machine mode and fences writes.
         observer: told of each request.
+        scale: of the lists of this server; None: nothing is remembered of them.
     """
 
     def __init__(
@@ -122,8 +125,10 @@ class Caller:
         http: calls.Calls,
         server: Server,
         observer: Observer = lambda _operation, _result, _seconds: None,
+        scale: Scale | None = None,
     ) -> None:
         self._http, self._server, self._observer = http, server, observer
+        self.scale = Weights().of(server.url) if scale is None else scale
         self._accepted = False
         self.calls: Counter[str] = Counter()
         """Requests sent by operation."""
@@ -191,14 +196,14 @@ class Caller:
         except TimeoutError:
             raise Unreachable(call.request, "Pocket-ID did not answer in time") from None
         except line.TooLarge as error:
-            raise Nonsense(call.request, str(error), error.status) from None
+            raise TooLarge(call.request, str(error), error.status) from None
         except line.HttpError as error:
             where = f"{server.host}:{server.port}"
             raise Unreachable(call.request, clean(_cause(error, where), self._hidden(call))) from None
         self._note_date(answer.headers.get("date"))
         weight = weight_of(answer.body)
         if weight > WEIGHT_LIMIT:
-            raise Nonsense(
+            raise TooLarge(
                 call.request, f"the answer would take more than {WEIGHT_LIMIT >> 20} MiB of memory", answer.status
             )
         return Answer(answer.status, answer.headers, _decoded(answer.body), weight)

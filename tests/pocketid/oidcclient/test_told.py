@@ -7,13 +7,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from prometheus_client import REGISTRY, generate_latest
+from tests.crashpoints import passes
 
 from moorage.core.meta import Key
 from moorage.core.outcome import Done, Waiting
 from moorage.kube.resources import SECRETS
 from moorage.pocketid.instance.types import KIND as INSTANCE
 from moorage.pocketid.oidcclient.render import ROTATED_AT
+from moorage.pocketid.oidcclient.room import ROOM
 from moorage.pocketid.oidcclient.types import KIND
+from moorage.pocketid.reach import lists_of
 
 from .scene import INSTANCE_KEY, KEY, NAMESPACE, SECRET, Scene
 
@@ -112,3 +115,21 @@ async def test_a_selector_that_matches_nothing_lists_what_there_is(here: Scene) 
     ready, message = await here.ready()
     assert ready == "False/InstanceSelectionError"
     assert "apps/pocketid (no labels)" in message
+
+
+async def test_lists_that_would_fill_the_memory_are_told_and_the_client_stays_as_it_is(here: Scene) -> None:
+    """The bound holds for all servers of the process together; once there is room all goes on by itself."""
+    await here.make()
+    await here.settle()
+    async with here.world() as world:
+        weights = lists_of(world, here.url).scale.whole
+        weights.limit, before = 1000, weights.limit
+        here.fake.journal.clear()
+        await passes(ROOM, world, KEY)
+        status, message = await here.ready()
+        assert (status, "would take more than" in message) == ("False/GetError", True)
+        assert here.writes() == []
+        weights.limit = before
+        here.later(minutes=1)
+        await passes(ROOM, world, KEY)
+        assert (await here.ready())[0] == "True/Reconciled"

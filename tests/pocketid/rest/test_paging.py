@@ -13,9 +13,11 @@ from tests.fakes.pocketid import Fake
 from moorage.calling import wire
 from moorage.pocketid import rest_requests
 from moorage.pocketid.rest import Nonsense, PocketID
-from moorage.pocketid.rest_pages import PAGE, Listing, every, pattern
+from moorage.pocketid.rest_errors import TooLarge
+from moorage.pocketid.rest_pages import Listing, every, pattern
 from moorage.pocketid.rest_reading import group_name_of
 from moorage.pocketid.rest_requests import Answer, weight_of
+from moorage.pocketid.weights import SIZES, Weights
 
 
 @pytest.mark.case("PIDX5")
@@ -56,6 +58,7 @@ class Moving:
 
     def __init__(self, rows: list[str], moves: dict[int, tuple[str, int]]) -> None:
         self.rows, self.moves, self.asked = rows, moves, 0
+        self.scale = Weights().of("moving")
 
     async def answer(self, call: Any) -> Answer:
         kind, where = self.moves.get(self.asked, ("", 0))
@@ -73,6 +76,7 @@ class Moving:
         return Answer(200, {}, {"data": [{"id": row, "name": row} for row in part], "pagination": counts})
 
 
+PAGE = SIZES[0]
 _MOVES = st.dictionaries(
     st.integers(0, 12), st.tuples(st.sampled_from(["add", "drop"]), st.integers(0, 400)), max_size=4
 )
@@ -100,6 +104,7 @@ class Endless:
 
     def __init__(self, weight: int) -> None:
         self.weight = weight
+        self.scale = Weights().of("endless")
 
     async def answer(self, call: Any) -> Answer:
         number = int(dict(call.params)["pagination[page]"])
@@ -114,11 +119,45 @@ class Endless:
 )
 async def test_an_answer_that_is_no_list_is_nonsense(answer: Any) -> None:
     class Odd:
+        scale = Weights().of("odd")
+
         async def answer(self, _call: Any) -> Answer:
             return Answer(200, {}, answer)
 
     with pytest.raises(Nonsense):
         await every(Odd(), Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
+
+
+class Heavy(Moving):
+    """A server whose page of more rows than `most` is too large to be read."""
+
+    def __init__(self, rows: list[str], most: int) -> None:
+        super().__init__(rows, {})
+        self.most = most
+
+    async def answer(self, call: Any) -> Answer:
+        answer = await super().answer(call)
+        if len(answer.body["data"]) > self.most:
+            raise TooLarge("GET /rows", "the answer is larger than it may be")
+        return answer
+
+
+@pytest.mark.parametrize(("most", "refused", "pages"), [(100, 0, 3), (60, 1, 10), (8, 2, 50), (1, 3, 250)])
+async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones_and_that_is_remembered(
+    most: int, refused: int, pages: int
+) -> None:
+    """Eight clients with the longest lists of URLs fill a page; then the next read costs one request a page, of fewer rows."""
+    server = Heavy([f"r{number}" for number in range(250)], most)
+    for wasted in (refused, 0):
+        server.asked = 0
+        rows = await every(server, Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
+        assert {row.id for row in rows} == set(server.rows)
+        assert server.asked == pages + wasted
+
+
+async def test_a_row_that_is_too_large_by_itself_is_told() -> None:
+    with pytest.raises(TooLarge):
+        await every(Heavy(["r"], 0), Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
 
 
 async def test_a_list_without_end_ends() -> None:
