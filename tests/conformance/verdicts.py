@@ -11,6 +11,7 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -209,8 +210,9 @@ def court(target: Target) -> Iterator[Court]:
         session.remove()
 
 
+@cache
 def recorded() -> dict[str, Verdict]:
-    """What the real server said when it was last asked."""
+    """What the real server said when it was last asked; a thousand tests ask."""
     found = json.loads(RECORDED.read_text())
     return {name: Verdict(item["status"], tuple(item["fields"]), item["message"]) for name, item in found.items()}
 
@@ -220,3 +222,4 @@ def record(verdicts: dict[str, Verdict]) -> None:
     shown = {name: {"status": v.status, "fields": list(v.fields), "message": v.message} for name, v in verdicts.items()}
     RECORDED.parent.mkdir(exist_ok=True)
     RECORDED.write_text(json.dumps(shown, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    recorded.cache_clear()
