@@ -1,7 +1,8 @@
 """Runs a part of the suite on every Python that pyproject.toml promises and that this machine does not have.
 
 Enters: builds of CPython that Maven Central holds, `locks/dev.txt`. Leaves: `~/.cache/moorage/python-<version>` with the interpreter and a
-virtual environment for each state of the lock; a build that breaks leaves nothing behind. Then types and tests of this checkout run on it.
+virtual environment for each state of the lock; a build that breaks leaves nothing behind. Then types and tests of this checkout run on it; what
+mypy found of files that did not change since is kept there, too, whatever checkout they are in.
 
 Use: `python3 tools/pythons.py [PYTEST ARGUMENT...]`, by default the tests of `SELECTION`; exit 1 when one fails or cannot be had.
 """
@@ -105,7 +106,8 @@ def check(python: Python, arguments: list[str]) -> bool:
     interpreter = str(python.venv / "bin" / "python")
     (python.venv / "lib" / f"python{python.minor}" / "site-packages" / CHECKOUT).write_text(f"{ROOT / 'src'}\n")
     tests = arguments or ["-n", os.environ.get("JOBS", "2"), "--dist", "loadfile", "-m", "not conformance", *SELECTION]
-    words = (["mypy", "--no-error-summary", "--python-version", python.minor], ["pytest", *tests])
+    types = ["mypy", "--no-error-summary", "--python-version", python.minor, "--cache-dir", str(python.home / "types")]
+    words = (types, ["pytest", *tests])
     return all(subprocess.run([interpreter, "-m", *word], cwd=ROOT, check=False).returncode == 0 for word in words)
 
 
