@@ -60,11 +60,12 @@ def test_plain_and_federated_pods_carry_the_port_that_the_service_asks_for() -> 
 def test_each_container_has_its_probes_and_readiness_goes_through_both() -> None:
     pod = deployments(OIDC)["keystone"]
     keystone, proxy = container(pod, "keystone"), container(pod, "federation-proxy")
-    assert proxy["readinessProbe"]["httpGet"] == {"path": "/v3", "port": 5050}
+    for probe in ("startupProbe", "readinessProbe"):
+        assert proxy[probe]["httpGet"] == {"path": "/v3", "port": 5050}
+    assert proxy["livenessProbe"]["tcpSocket"] == {"port": 5050}
     assert "readinessProbe" not in keystone
     for probe in ("startupProbe", "livenessProbe"):
         assert keystone[probe]["exec"]["command"][0] == "python3"
-        assert proxy[probe]["tcpSocket"] == {"port": 5050}
 
 
 @pytest.mark.case("C19")

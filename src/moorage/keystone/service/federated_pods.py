@@ -84,7 +84,7 @@ _RUN: Final = {"name": "run", "mountPath": draining.SHARED}
 _CONNECTS: Final = f"""\
 import socket
 link = socket.socket(socket.AF_UNIX)
-link.settimeout(5)
+link.settimeout(7)
 try:
     link.connect("{SOCKET}")
 except OSError as error:
@@ -125,7 +125,10 @@ def _proxy(keystone: Keystone, sidecar: Sidecar, *, here: bool) -> JsonObject:
         # The name by which the Service finds a pod's port: plain pods carry it too, under their own number.
         "ports": [{"name": pods.PUBLIC, "containerPort": PORT, "protocol": "TCP"}],
         "resources": {"requests": {"cpu": "25m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
-        "startupProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 2, "failureThreshold": 30},
+        # Asks through both: Keystone's first answer is what the pod waits for, and the readiness probe would look again five seconds later only.
+        "startupProbe": {
+            "httpGet": {"path": "/v3", "port": PORT}, "periodSeconds": 2, "timeoutSeconds": 8, "failureThreshold": 150,
+        },
         "readinessProbe": {
             "httpGet": {"path": "/v3", "port": PORT}, "periodSeconds": 5, "timeoutSeconds": 8, "failureThreshold": 3,
         },
