@@ -14,7 +14,7 @@ from tests.e2e.federation import manifests
 from tests.e2e.federation.machine import SP_METADATA, Federated, client, content, federated_cluster, federated_machine
 from tests.e2e.federation.realms import Real, backends, realms, register, rotate
 from tests.e2e.federation.site import ACME, CORP, PEOPLE, Site
-from tests.e2e.federation.watchers import forger, watching
+from tests.e2e.federation.watchers import FORGED, forger, watching
 from tests.fakes.idp import ServiceProvider
 from tests.real.certificates import Authority
 from tests.real.keycloak import Keycloak, keycloak, redirect
@@ -24,7 +24,7 @@ from moorage.kube import resources
 pytestmark = [pytest.mark.conformance, pytest.mark.e2e, pytest.mark.timeout(900)]
 KEYCLOAK = "127.0.0.11"
 ALLOWED = ("--federation-metadata-allow-cidrs", f"{KEYCLOAK}/32")
-FORGED = (ACME, CORP)
+PROVIDERS = (ACME, CORP)
 LDAP = example.BACKEND
 WHERE = {"one-machine": federated_machine, "kube-apiserver": federated_cluster}
 PRIORITIES = itertools.count(200)
@@ -71,13 +71,13 @@ async def test_people_of_a_keycloak_that_the_operator_fetches_from(
     """
     await redirect(provider, realms(machine.base))
     real = Real(site.base, site.keystone, None, machine.trust, ADMIN_PASSWORD, provider=provider)  # type: ignore[arg-type]
-    async with watching(forger(real, *FORGED)) as attacker:
+    async with watching(forger(real, *PROVIDERS), FORGED) as attacker:
         directory = example.manifests(machine.up.directory)
         await on.apply([item for item in directory if item["metadata"]["name"] in ("planetexpress-bind", LDAP)])
         await _attached(on, provider)
         await on.ready(LDAP)
         assert (await on.login("fry", "fry")).status == 201
-        for name in FORGED:
+        for name in PROVIDERS:
             token = await real.token_of(name)
             assert (await real.said_of(token))["user"]["name"] == PEOPLE[name]
             assert await real.scoped(token, name) == ["member", "reader"]
@@ -111,7 +111,7 @@ async def _attached(on: Cloud, provider: Keycloak) -> None:
     await on.apply(manifests.by_url(found[CORP], descriptor, authority))
     exported = await on.until(resources.SECRETS, SP_METADATA, lambda obj: bool(obj.get("data")))
     await register(provider, ServiceProvider.of(content(exported, "sp-metadata.xml")))
-    for name in FORGED:
+    for name in PROVIDERS:
         await on.until(BACKEND, name, holds("Ready"))
 
 
@@ -122,7 +122,7 @@ async def _new_key(on: Cloud, real: Real) -> None:
     assert (page.status, page.token) == (400, "")
     await on.ask_again(CORP, "new key")
     await on.until(BACKEND, CORP, holds("ConfigProjected", "False"))
-    for name in FORGED:
+    for name in PROVIDERS:
         await on.until(BACKEND, name, holds("Ready"))
     assert (await real.sign_in(real.visitor(), CORP)).token
     before = await on.revision()
@@ -137,11 +137,11 @@ async def _down(on: Cloud, real: Real) -> None:
     with real.provider.down():
         assert (await real.bearer(token)).status == 401
         assert (await real.administrator_gets_in()).status == 201
-        for name in FORGED:
+        for name in PROVIDERS:
             await on.ask_again(name, "down")
             found = await on.until(BACKEND, name, lambda obj: obj["status"]["metadata"].get("stale"))
             assert holds("Ready")(found), found["status"]
-    for name in FORGED:
+    for name in PROVIDERS:
         await on.ask_again(name, "up")
         await on.until(BACKEND, name, lambda obj: not obj["status"]["metadata"].get("stale"))
     assert (await real.bearer(token)).status == 201

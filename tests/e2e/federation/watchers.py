@@ -16,6 +16,8 @@ from tests.e2e.federation.site import Site
 
 PACE = 0.2
 """Seconds between two questions."""
+FORGED = 0.5
+"""The same where pods roll for minutes: each forged SAML login costs the sidecar 140 ms of CPU, which the pods need that are waited for."""
 MOST = 3
 """Questions that wait for their answers at most: on a machine that cannot keep pace no queue grows before everybody else's requests."""
 
@@ -29,8 +31,8 @@ class Watched:
 
 
 @contextlib.asynccontextmanager
-async def watching(question: Callable[[], Awaitable[str]]) -> AsyncIterator[Watched]:
-    """Ask for the time of a `with`; an answer other than "" is bad."""
+async def watching(question: Callable[[], Awaitable[str]], pace: float = PACE) -> AsyncIterator[Watched]:
+    """Ask every `pace` seconds for the time of a `with`; an answer other than "" is bad."""
     seen, over, began = Watched(), asyncio.Event(), time.monotonic()
 
     waiting: set[asyncio.Task[None]] = set()
@@ -49,7 +51,7 @@ async def watching(question: Callable[[], Awaitable[str]]) -> AsyncIterator[Watc
                     waiting.add(task)
                     task.add_done_callback(waiting.discard)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(over.wait(), PACE)
+                    await asyncio.wait_for(over.wait(), pace)
 
     task = asyncio.create_task(ask())
     try:
