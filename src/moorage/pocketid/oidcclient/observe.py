@@ -14,6 +14,7 @@ from moorage.core.secret import SecretText
 from moorage.kube.errors import NotFound as NoObject
 from moorage.kube.resources import SECRETS
 from moorage.pocketid.instance.types import KIND as INSTANCE
+from moorage.pocketid.metrics import EXTERNAL_DELETIONS
 from moorage.pocketid.reach import NotReachable, data_text, facts_of, keeper_of, lists_of, reach
 from moorage.pocketid.rest import PocketID
 from moorage.pocketid.selection import NotSelected, bound_instance, is_bound_to, select, trusts
@@ -24,7 +25,7 @@ from . import metrics
 from .observe_keys import identities_of
 from .observe_references import apis_of, groups_of, listing_groups
 from .observe_server import look, look_aside
-from .powers import overreach
+from .powers import is_another, overreach
 from .render import foreign, owned
 from .rivals import BY_CLAIM, claims, has_client, rival_of
 from .secret_facts import with_secrets
@@ -204,6 +205,9 @@ async def _asked(world: World, seen: Seen, remote: PocketID) -> Seen:
         return _doubting(world, seen)
     if (other := seen.claimed(found.id)) is not None:
         return seen.after(rival=other, held_back=True)
+    if is_another(seen):
+        EXTERNAL_DELETIONS.labels(KIND.kind).inc()
+        seen = seen.after(another=True)
     if overreach(seen):
         return seen
     if seen.known_id == found.id:

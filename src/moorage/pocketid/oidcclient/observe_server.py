@@ -19,6 +19,7 @@ from moorage.pocketid.rest import CIMD, Access, Client, NotFound, PocketID, Pock
 from moorage.pocketid.rest_errors import SHORTEST_WAIT
 from moorage.runtime.world import World
 
+from .powers import is_another
 from .rotation import moment
 from .seen import Absent, Ambiguous, Apis, Found, Lookup, Place, Scim, Seen, Unknown
 from .wanted import drawn_id, is_newborn, own_id
@@ -42,7 +43,8 @@ async def look(seen: Seen, remote: PocketID, lists: Lists) -> Lookup:
 
 def _must_be_fresh(seen: Seen, client: Client) -> bool:
     """Groups are in no list; and what says that a client is ours is not taken from a list of a moment ago."""
-    return seen.groups.restricted is not False or is_newborn(seen, client)
+    strange = seen.known_id == client.id and is_another(seen.after(look=Found(client)))
+    return strange or seen.groups.restricted is not False or is_newborn(seen, client)
 
 
 def unknown(error: PocketIDError) -> Unknown:

@@ -9,6 +9,9 @@ from __future__ import annotations
 from moorage.pocketid.powers import may_not, taken_back
 from moorage.pocketid.rest_types import Client
 
+from . import render
+from .rotation import stamp
+from .secrets import prefix
 from .seen import Seen
 from .wanted import is_newborn, own_id
 
@@ -36,9 +39,39 @@ def adopts(seen: Seen) -> bool:
     return found is not None and seen.adopted and not is_newborn(seen, found) and not overreach(seen)
 
 
+def is_another(seen: Seen) -> bool:
+    """Whether the recorded client was deleted, and another one was made by hand under the same declared id: ids of secrets are drawn.
+
+    It has secrets, none of which we know, or none at all, and is called otherwise or leads elsewhere than what the status saw. Either alone is no proof: people
+    replace secrets, and edit settings, of the client that is ours. What it is compared with stands where the namespace of the client cannot write, or cannot be guessed.
+    """
+    found, status = seen.found, seen.client.status
+    if found is None or seen.client.spec.client_id is None or found.id != seen.known_id or status.client_secret is None:
+        return False
+    rows = status.secrets or ()
+    ids, times = {status.client_secret.id, status.client_secret.first}, {row.created for row in rows}
+    if not any(row.current for row in rows) or any(
+        row.id in ids or stamp(row.created_at) in times for row in found.secrets
+    ):
+        return False
+    stored = render.stored(seen.client, seen.kept.live, seen.kept.former)
+    marked, values = (
+        stored.history.mark.partition(" ")[0],
+        (stored.value, seen.declared.value if seen.declared else None),
+    )
+    begins = {prefix(value) for value in values if value} - {""}
+    if any(row.id == marked or row.prefix in begins for row in found.secrets):
+        return False
+    there = found.raw
+    saw = (status.name, status.callback_urls or (), status.logout_callback_urls or ())
+    return saw != (found.name, tuple(there.get("callbackURLs") or ()), tuple(there.get("logoutCallbackURLs") or ()))
+
+
 def _is_ours(seen: Seen, found: Client) -> bool:
     """By the recorded id, as long as it was seen at this server; by an id or a first name that follows from our uid."""
     status = seen.client.status
+    if seen.another:
+        return False
     if (
         found.id == seen.known_id
         or found.id == own_id(seen)

@@ -76,6 +76,9 @@ def _ready(seen: Seen, outcome: Outcome) -> Condition:
 def _events(seen: Seen, ready: Condition) -> tuple[Event, ...]:
     events = list(seen.happened)
     found = seen.found
+    if found is not None and seen.another:
+        told = f"client {found.id} was deleted in Pocket-ID, and somebody made another one under its id"
+        events.append(Event("Warning", "ClientLost", told))
     if found is not None and adopts(seen):
         events.append(Event("Normal", "ClientAdopted", f"adopted client {found.name!r} (id {found.id})"))
     if seen.rival and not seen.held_back:
@@ -117,7 +120,8 @@ def _status(seen: Seen) -> JsonObject:
     if seen.left_behind:
         return {**_marked(seen), **_pending(seen), "moving": _moving(seen)}
     if overreach(seen):
-        return {"initialSecretPending": None}
+        others = ("clientID", "clientSecret", "clientSecretSourceVersion", "secrets") if seen.another else ()
+        return dict.fromkeys(("initialSecretPending", *others))
     match seen.look:
         case Found(client):
             return {**_bound(seen), **_client(client), **_secrets(seen, client), **_features(seen)}

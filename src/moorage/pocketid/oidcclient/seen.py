@@ -212,6 +212,7 @@ class Seen(Snapshot):
         rival: another resource that claims the same client; `held_back`: it is the other's.
         claimed: which other resource has the client of an id; for looks only.
         identities: federated identities with their keys read, as the server takes them, or why not.
+        another: the recorded client is gone, and somebody made this one under its id.
         created: the client was made in this pass.
         done: plans performed in this pass.
         lacks: features that the server turned out not to have, and when.
@@ -244,6 +245,7 @@ class Seen(Snapshot):
     audiences: Mapping[Key, str] = field(default_factory=dict)
     refused_logos: frozenset[str] = frozenset()
     lacks: Mapping[Feature, datetime] = field(default_factory=dict)
+    another: bool = False
     created: bool = False
     refreshing: bool = False
     gone: bool = False
@@ -300,7 +302,9 @@ class Seen(Snapshot):
     @property
     def is_recorded(self) -> bool:
         """Whether the status has the id of the client that was found, of this instance."""
-        return self.found is not None and self.found.id in (self.known_id, self.way.client_id if self.way else None)
+        if self.found is None or self.another:
+            return False
+        return self.found.id in (self.known_id, self.way.client_id if self.way else None)
 
     @property
     def moving(self) -> bool:
