@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from moorage.core.secret import SecretText
-from moorage.pocketid.oidcclient.secret_steps import Mode, Secrets, step
+from moorage.pocketid.oidcclient.secret_snapshot import Mode, Secrets
+from moorage.pocketid.oidcclient.secret_steps import step
 from moorage.pocketid.oidcclient.secrets import Delete, Discard, Impossible, Made, Mint, Push, Store, Trigger, newest
 from moorage.pocketid.rest_types import ClientSecret, MadeSecret
 

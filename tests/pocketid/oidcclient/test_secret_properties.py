@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from moorage.core.secret import SecretText
 from moorage.pocketid.oidcclient.rotation import NotDue, Rotate
-from moorage.pocketid.oidcclient.secret_steps import Mode, Secrets
+from moorage.pocketid.oidcclient.secret_snapshot import Mode, Secrets
 from moorage.pocketid.oidcclient.secrets import Impossible
 
 from .secret_model import CAP, NOW, Crashed, World, run

@@ -10,16 +10,8 @@ import pytest
 
 from moorage.core.secret import SecretText
 from moorage.pocketid.oidcclient.rotation import Deferral, Deferred, Rotate
-from moorage.pocketid.oidcclient.secret_steps import (
-    Mode,
-    Secrets,
-    ignored_request,
-    mode_of,
-    step,
-    stores,
-    summary,
-    trigger,
-)
+from moorage.pocketid.oidcclient.secret_snapshot import Mode, Secrets, mode_of, stores
+from moorage.pocketid.oidcclient.secret_steps import ignored_request, step, summary, trigger
 from moorage.pocketid.oidcclient.secrets import Delete, Impossible, Made, Retired, Trigger
 from moorage.pocketid.oidcclient.types import KIND
 

@@ -25,12 +25,13 @@ from moorage.pocketid.rest import (
 from moorage.runtime.room import Event
 from moorage.runtime.world import World
 
+from .lookups import Absent, Found
 from .observe_server import fetch, look_aside, look_there
 from .plans import CreateClient, DeleteClient, LeaveInstance, Look, LookThere, RefreshMetadata, SetGroups, UpdateClient
 from .powers import overreach
 from .secret_facts import with_secrets
 from .secrets import Made, Trigger
-from .seen import Absent, Failure, Found, Seen
+from .seen import Failure, Seen
 from .types import KIND
 
 ClientPlan: TypeAlias = (

@@ -15,8 +15,9 @@ from moorage.pocketid.rest import Access, Api, Grant, LogoRefused, NotFound, Poc
 from moorage.runtime.room import Event
 from moorage.runtime.world import World
 
+from .lookups import Found, Unknown
 from .plans import CreateScim, DeleteLogo, DeleteScim, PushLogo, RemoveGrant, SetGrant, UpdateScim
-from .seen import Found, Seen, Unknown
+from .seen import Seen
 
 FeaturePlan: TypeAlias = PushLogo | DeleteLogo | CreateScim | UpdateScim | DeleteScim | SetGrant | RemoveGrant
 REFUSED_FOR: Final = timedelta(hours=24)

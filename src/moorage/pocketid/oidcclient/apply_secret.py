@@ -20,12 +20,13 @@ from moorage.runtime.room import Event
 from moorage.runtime.world import World
 
 from . import metrics
+from .lookups import Absent
 from .plans import ChangeSecrets, DeleteSecret, HoldForGroups, MarkInstance, RemoveAnnotation, WriteSecret
 from .render import mark_of, stored
 from .rotation import stamp
-from .secret_steps import Secrets
+from .secret_snapshot import Secrets
 from .secrets import Delete, Discard, Made, Mint, Push, Trigger
-from .seen import Absent, Seen
+from .seen import Seen
 from .types import GROUP_FINALIZER, KIND, REFRESH
 
 SecretPlan: TypeAlias = ChangeSecrets | WriteSecret | DeleteSecret | MarkInstance | RemoveAnnotation | HoldForGroups

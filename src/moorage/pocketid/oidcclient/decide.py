@@ -19,11 +19,12 @@ from .decide_deletion import DELETION_RULES, orphaned
 from .decide_features import ACCESS_RULES, SCIM_RULES
 from .decide_logos import LOGO_RULES
 from .decide_secret import SECRET_RULES
+from .lookups import Found
 from .plans import NEEDS_LOOK, LeaveInstance, Look, LookThere, Part, Plan
 from .rotation import Deferred, NotDue
 from .rule import Answer, Rule, first_answer, worked
 from .secret_steps import next_retirement
-from .seen import Found, Seen
+from .seen import Seen
 
 SOONEST: Final = 1.0
 """Fewest seconds until a planned look: clocks differ a little."""

@@ -10,12 +10,13 @@ from typing import Final
 
 from moorage.core.outcome import Failed, Stalled, Waiting
 
+from .lookups import Absent, Ambiguous, Found, Unknown
 from .moves import stop_of
 from .plans import CreateClient, HoldForGroups, LeaveInstance, Look, LookThere, Part, RefreshMetadata, RemoveAnnotation
 from .powers import overreach
 from .rule import Answer, Rule, told, worked
-from .secret_steps import Mode, mode_of
-from .seen import Absent, Ambiguous, Fault, Found, Seen, Unknown
+from .secret_snapshot import Mode, mode_of
+from .seen import Fault, Seen
 from .types import GROUP_FINALIZER, REFRESH
 from .wanted import create_body, is_newborn
 

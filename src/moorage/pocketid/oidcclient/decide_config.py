@@ -12,9 +12,10 @@ from typing import Final
 from moorage.core.outcome import Waiting
 from moorage.pocketid.rest_version import LACKED_FOR, Feature, Support
 
+from .lookups import Found
 from .plans import Part, SetGroups, UpdateClient
 from .rule import Answer, Rule, told, worked
-from .seen import Fault, Found, Seen
+from .seen import Fault, Seen
 from .wanted import differing, supports, unsent, update_body
 
 

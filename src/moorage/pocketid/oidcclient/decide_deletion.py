@@ -13,9 +13,10 @@ from moorage.pocketid.references import LEAVE
 from moorage.runtime.room import Event, Released
 
 from .decide_client import groups_hold_it, other_instances_are_left
+from .lookups import Ambiguous
 from .plans import DeleteClient, LookThere, Part
 from .rule import BLOCKED_POLL, Answer, Rule, worked
-from .seen import Ambiguous, Seen
+from .seen import Seen
 
 BLOCKED: Final = "DeletionBlocked"
 

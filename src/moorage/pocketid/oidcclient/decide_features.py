@@ -11,9 +11,10 @@ from typing import Final
 from moorage.core.outcome import Failed, Waiting
 from moorage.pocketid.rest_types import Access, Grant
 
+from .lookups import Unknown
 from .plans import CreateScim, DeleteScim, Part, RemoveGrant, SetGrant, UpdateScim
 from .rule import Answer, Rule, told, worked
-from .seen import Seen, Unknown
+from .seen import Seen
 
 # --- SCIM
 

@@ -16,7 +16,8 @@ from . import render
 from .plans import ChangeSecrets, DeleteSecret, MarkInstance, Part, RemoveAnnotation, WriteSecret
 from .rotation import Deferral, Deferred, forward, happened
 from .rule import Answer, Rule, told, worked
-from .secret_steps import Mode, Secrets, ignored_request, mode_of, step
+from .secret_snapshot import Mode, Secrets, mode_of
+from .secret_steps import ignored_request, step
 from .secrets import Delete, Discard, Impossible, Mint, Push, Store
 from .seen import Fault, Seen
 from .types import REGENERATE

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from moorage.pocketid.references import BoundInstance
 
+from .lookups import Absent, Found
 from .powers import overreach
-from .seen import Absent, Found, Seen
+from .seen import Seen
 from .types_status import Elsewhere
 from .wanted import own_id
 

@@ -22,6 +22,7 @@ from moorage.pocketid.settings import settings
 from moorage.runtime.world import World
 
 from . import metrics
+from .lookups import Place, Unknown
 from .observe_keys import identities_of
 from .observe_references import apis_of, groups_of, listing_groups
 from .observe_server import look, look_aside
@@ -30,7 +31,7 @@ from .render import foreign, owned
 from .rivals import BY_CLAIM, claims, has_client, rival_of
 from .secret_facts import with_secrets
 from .secrets import declared_fault, source_version
-from .seen import Declared, Kept, Place, Seen, Unknown
+from .seen import Declared, Kept, Seen
 from .types import KIND, PocketIDOIDCClient
 
 

@@ -19,9 +19,10 @@ from moorage.pocketid.rest import CIMD, Access, Client, NotFound, PocketID, Pock
 from moorage.pocketid.rest_errors import SHORTEST_WAIT
 from moorage.runtime.world import World
 
+from .lookups import Absent, Ambiguous, Found, Lookup, Place, Unknown
 from .powers import is_another
 from .rotation import moment
-from .seen import Absent, Ambiguous, Apis, Found, Lookup, Place, Scim, Seen, Unknown
+from .seen import Apis, Scim, Seen
 from .wanted import drawn_id, is_newborn, own_id
 
 YOUNG: Final = 10.0

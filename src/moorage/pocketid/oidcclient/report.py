@@ -22,14 +22,16 @@ from .decide import first_fault
 from .decide_deletion import BLOCKED, orphaned
 from .decide_logos import resolved
 from .decide_secret import facts_of
+from .lookups import Absent, Found
 from .moves import stop_of
 from .plans import Side
 from .powers import adopts, overreach
 from .render import recorded
 from .rotation import Deferred, happened, stamp
 from .secret_facts import remembered
-from .secret_steps import Mode, Secrets, summary
-from .seen import Absent, Found, Seen
+from .secret_snapshot import Mode, Secrets
+from .secret_steps import summary
+from .seen import Seen
 from .types_status import Elsewhere
 
 REASONS: Final = {

@@ -15,7 +15,7 @@ from moorage.pocketid.rest_types import Client, ClientSecret
 
 from .render import DIGEST, mark_of, stored
 from .rotation import NEVER, anchor_of, due, spacing_of, span_of
-from .secret_steps import Mode, Secrets, mode_of, stores
+from .secret_snapshot import Mode, Secrets, mode_of, stores
 from .secrets import Made, alive, newest, prefix, present
 from .seen import Seen
 from .types import REGENERATE

@@ -7,67 +7,33 @@ itself; secrets in it are `SecretText`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from moorage.core import conditions
 from moorage.core.conditions import Condition
 from moorage.core.meta import JsonObject, Key
 from moorage.core.secret import SecretText
 from moorage.core.snapshot import Snapshot
-from moorage.pocketid.references import READY, BoundInstance
+from moorage.pocketid.references import READY
 from moorage.pocketid.rest_types import CIMD, Access, Client, Grant, ScimProvider
 from moorage.pocketid.rest_version import Feature
 from moorage.pocketid.selection import is_bound_to
 from moorage.pocketid.settings import Settings
 from moorage.runtime.room import Event
 
+from .lookups import Found, Lookup, Place, Unknown
 from .plans import LeaveInstance, Part, Plan
 from .render import History
-from .secret_steps import Secrets
+from .secret_snapshot import Secrets
 from .types import PocketIDOIDCClient
 from .types_status import Elsewhere
 
 if TYPE_CHECKING:
     from moorage.pocketid.reach import Facts
     from moorage.pocketid.rest import PocketID
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """A look that failed; it is not a fact. `after`: seconds to wait, None for the queue's own back-off."""
-
-    message: str
-    after: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """The server has no such client. `lost`: it had, and somebody else deleted it."""
-
-    lost: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Ambiguous:
-    """Several clients have the name; none is taken."""
-
-    ids: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The client on the server. `fresh`: read in this pass, not from the shared list; `dirty`: written since it was read."""
-
-    client: Client
-    fresh: bool = False
-    dirty: bool = False
-
-
-Lookup: TypeAlias = Found | Absent | Ambiguous | Unknown | None
-"""None: the server was not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,36 +107,6 @@ class Scim:
     token: SecretText = SecretText("")  # noqa: RUF009 - immutable
     fault: str = ""
     look: Unknown | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """An instance where the resource has a client and is not to have one.
-
-    Args:
-        where: as the status names it.
-        id: of the client; "" when it may not have been made.
-        facts: of the instance; None when it is gone, or is another server by now.
-        home: whether the resource is bound to it still.
-        trusted: it trusts the namespace with what exists there.
-        there: what a look of this pass found there.
-    """
-
-    where: BoundInstance
-    id: str
-    facts: Facts | None
-    home: bool = False
-    trusted: bool = False
-    there: Lookup = None
-
-    def looked_at(self, there: Lookup) -> Place:
-        """With what a look found."""
-        return replace(self, there=there, id=there.client.id if isinstance(there, Found) else "")
-
-    @property
-    def key(self) -> Key:
-        """Namespace and name of the instance."""
-        return Key(self.where.namespace, self.where.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from moorage.pocketid.rest_types import Client, nfc
 from moorage.pocketid.rest_version import Feature, Support
 
 from .identities import held_with_keys, same_identities
-from .secret_steps import Mode, mode_of
+from .secret_snapshot import Mode, mode_of
 from .seen import Fault, Seen
 
 _OURS: Final = UUID("6f1dc4f5-55c7-4c8e-9d53-7d2a6f0b9a41")
