@@ -12,7 +12,7 @@ from tests.conformance.conftest import PLAYED, PROPERTY
 from tests.conformance.play import Record, Target, transcript
 from tests.conformance.scenario import Area, areas
 
-pytestmark = [pytest.mark.conformance, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.conformance, pytest.mark.e2e, pytest.mark.timeout(900)]
 AREAS = areas()
 
 
