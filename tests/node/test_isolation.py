@@ -61,7 +61,7 @@ def as_user(user: int, *command: str) -> str:
 
 
 async def running(machine: Machine, name: str, **spec: object) -> tuple[JsonObject, dict[str, str]]:
-    await machine.client.create(PODS, pod(name, PYTHON, "-c", FOREVER, **spec))
+    await machine.client.create(PODS, pod(name, *FOREVER, **spec))
     found = await machine.until(PODS, name, is_ready)
     return found, of_host(process(machine, found))
 

@@ -75,7 +75,7 @@ async def test_a_plain_user_runs_pods_with_secrets_probes_and_covers(plain: Mach
     asked = {"exec": {"command": ["/bin/grep", "-q", "v", "/s/k"]}, "periodSeconds": 1}
     container = {"readinessProbe": asked, "volumeMounts": [{"name": "s", "mountPath": "/s"}]}
     volumes = [{"name": "s", "secret": {"secretName": "s", "defaultMode": 0o400}}]
-    await plain.client.create(PODS, pod("serves", PYTHON, "-c", FOREVER, container=container, volumes=volumes))
+    await plain.client.create(PODS, pod("serves", *FOREVER, container=container, volumes=volumes))
     await plain.until(PODS, "serves", is_ready)
     await plain.client.create(PODS, pod("tries", PYTHON, "-c", PROBE, restartPolicy="Never"))
     found = await plain.until(PODS, "tries", phase("Succeeded"))

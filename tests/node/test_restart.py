@@ -15,7 +15,7 @@ from moorage.node.network.addresses import PODS as NETWORK
 from moorage.node.network.addresses import claim
 from moorage.node.pods.container import alive, lives
 
-from .conftest import PYTHON, Machine, eventually, is_ready, phase, pod
+from .conftest import Machine, eventually, is_ready, phase, pod
 from .test_pods import FOREVER
 
 _NODE = """
@@ -46,7 +46,7 @@ async def other_node(machine: Machine) -> asyncio.subprocess.Process:
 
 async def test_a_node_that_was_killed_loses_no_pod_and_no_exit_code(machine: Machine) -> None:
     other = await other_node(machine)
-    await machine.client.create(PODS, pod("stays", PYTHON, "-c", FOREVER))
+    await machine.client.create(PODS, pod("stays", *FOREVER))
     await machine.client.create(
         PODS, pod("ends", "/bin/sh", "-c", "read x < /go; exit 7", restartPolicy="Never", **_fifo(machine.data.parent))
     )
@@ -83,13 +83,13 @@ async def test_an_adopted_pod_stays_ready_until_its_probe_says_otherwise(machine
     other = await other_node(machine)
     probe = {"exec": {"command": ["/bin/true"]}, "periodSeconds": 1}
     slow = {"startupProbe": {**probe, "initialDelaySeconds": 1}, "readinessProbe": {**probe, "initialDelaySeconds": 1}}
-    await machine.client.create(PODS, pod("warm", PYTHON, "-c", FOREVER, container=slow))
+    await machine.client.create(PODS, pod("warm", *FOREVER, container=slow))
     await machine.until(PODS, "warm", is_ready)
     since = (await machine.client.list(PODS, "default")).resource_version
     other.send_signal(signal.SIGKILL)
     await other.wait()
     await machine.start()
-    await machine.client.create(PODS, pod("mark", PYTHON, "-c", FOREVER))
+    await machine.client.create(PODS, pod("mark", *FOREVER))
     async for event in machine.client.watch(PODS, "default", since=since):
         name = event.object["metadata"]["name"]
         assert name != "warm" or is_ready(event.object)
@@ -99,7 +99,7 @@ async def test_an_adopted_pod_stays_ready_until_its_probe_says_otherwise(machine
 
 async def test_pods_deleted_while_no_node_ran_are_ended_by_the_next_one(machine: Machine) -> None:
     other = await other_node(machine)
-    await machine.client.create(PODS, pod("orphan", PYTHON, "-c", FOREVER))
+    await machine.client.create(PODS, pod("orphan", *FOREVER))
     found = await machine.until(PODS, "orphan", is_ready)
     other.send_signal(signal.SIGKILL)
     await other.wait()
@@ -116,7 +116,7 @@ async def _gone(folder: Path) -> bool:
 
 
 async def test_a_clean_stop_ends_all_pods_and_the_next_node_starts_them_again(machine: Machine) -> None:
-    await machine.client.create(PODS, pod("again", PYTHON, "-c", FOREVER))
+    await machine.client.create(PODS, pod("again", *FOREVER))
     found = await machine.until(PODS, "again", is_ready)
     await machine.stop()
     folder = machine.data / "node" / "pods" / found["metadata"]["uid"]
@@ -130,7 +130,7 @@ async def test_a_clean_stop_ends_all_pods_and_the_next_node_starts_them_again(ma
 
 async def test_a_supervisor_that_is_killed_takes_its_container_along(machine: Machine) -> None:
     """The pod is restarted, and the lost run is told as such."""
-    await machine.client.create(PODS, pod("lost", PYTHON, "-c", FOREVER))
+    await machine.client.create(PODS, pod("lost", *FOREVER))
     found = await machine.until(PODS, "lost", is_ready)
     folder = machine.data / "node" / "pods" / found["metadata"]["uid"] / "containers" / "main" / "0"
     state = json.loads((folder / "state.json").read_text())
@@ -144,7 +144,7 @@ async def test_a_supervisor_that_is_killed_takes_its_container_along(machine: Ma
 
 async def test_pods_start_by_the_supervisor_that_the_node_took_along_when_it_started(machine: Machine) -> None:
     """S21: an upgrade in place changed it under a running machine, and no new pod started any more."""
-    await machine.client.create(PODS, pod("any", PYTHON, "-c", FOREVER))
+    await machine.client.create(PODS, pod("any", *FOREVER))
     found = await machine.until(PODS, "any", is_ready)
     folder = machine.data / "node" / "pods" / found["metadata"]["uid"] / "containers" / "main" / "0"
     state = json.loads((folder / "state.json").read_text())
@@ -158,7 +158,7 @@ def _words(pid: int) -> list[str]:
 async def test_a_supervisor_that_cannot_even_start_is_told_by_its_last_words(machine: Machine) -> None:
     """S21: exit 137 without a message, and nobody knew why."""
     (machine.data / "node" / "supervisor" / "shim.py").write_text("raise SystemExit('an odd supervisor')")
-    await machine.client.create(PODS, pod("odd", PYTHON, "-c", FOREVER, restartPolicy="Never"))
+    await machine.client.create(PODS, pod("odd", *FOREVER, restartPolicy="Never"))
     found = await machine.until(PODS, "odd", phase("Failed"))
     ended = found["status"]["containerStatuses"][0]["state"]["terminated"]
     assert ended["message"] == "the supervisor ended: an odd supervisor"
@@ -169,7 +169,7 @@ async def _dead(state: dict[str, int]) -> bool:
 
 
 async def test_two_nodes_on_one_machine_give_different_addresses(machine: Machine, tmp_path: Path) -> None:
-    await machine.client.create(PODS, pod("mine", PYTHON, "-c", FOREVER))
+    await machine.client.create(PODS, pod("mine", *FOREVER))
     found = await machine.until(PODS, "mine", is_ready)
     other = claim(NETWORK, tmp_path / "other")
     try:

@@ -159,7 +159,7 @@ async def test_a_deleted_claim_waits_for_its_pods_and_leaves_no_folder(machine: 
     claim = await machine.until(PVCS, "d", lambda item: item["metadata"].get("finalizers"))
     volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": "d"}}]
     mounts = {"volumeMounts": [{"name": "d", "mountPath": "/d"}]}
-    await machine.client.create(PODS, pod("user", PYTHON, "-c", FOREVER, volumes=volumes, container=mounts))
+    await machine.client.create(PODS, pod("user", *FOREVER, volumes=volumes, container=mounts))
     await machine.until(PODS, "user", is_ready)
     folder = claim_folder(machine.data / "volumes", claim)
     assert folder.is_dir()
