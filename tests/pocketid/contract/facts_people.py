@@ -154,6 +154,8 @@ async def five_exchanges(played: Replay) -> None:
 
 @fact("18-rate-limit", 2)
 async def many_requests(played: Replay) -> Any:
+    now = played.fake.limiter.clock()
+    played.fake.limiter.clock = lambda: now  # a slow machine sends fewer than a hundred a second
     replies = await asyncio.gather(*[played.send("GET", "/api/version/current") for _ in range(480)])
     return {"statusesSeen": sorted({reply.status for reply in replies})}
 
