@@ -24,7 +24,7 @@ def content_hash(data: Mapping[str, bytes]) -> str:
 
 def concealed_digest(value: str, key: bytes) -> str:
     """Sixteen hex digits that tell a change of a secret, and nothing to who guesses: `key` is random for each run."""
-    return hmac.new(key, value.encode(), hashlib.sha256).hexdigest()[:16]
+    return hmac.digest(key, value.encode(), "sha256").hex()[:16]
 
 
 def json_digest(value: Any) -> str:

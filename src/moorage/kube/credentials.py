@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -58,10 +59,14 @@ class Fixed:
     authorization: SecretText = NO_SECRET
 
     async def current(self) -> Credential:
-        return Credential(self.authorization)
+        return self._credential
 
     def refused(self) -> bool:
         return False
+
+    @cached_property
+    def _credential(self) -> Credential:
+        return Credential(self.authorization)
 
 
 def bearer(token: str) -> SecretText:

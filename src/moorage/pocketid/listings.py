@@ -33,16 +33,22 @@ T = TypeVar("T", bound=Identified)
 
 @dataclass
 class Listing(Generic[T]):
-    """One list of one server."""
+    """One list of one server.
 
+    Args:
+        called: what an item is found by beside its id.
+    """
+
+    called: Callable[[T], str] | None = None
     _items: dict[str, T] = field(default_factory=dict)
+    _named: dict[str, tuple[T, ...]] = field(default_factory=dict)
     _fetched: datetime | None = None
     _failure: tuple[PocketIDError, datetime] | None = None
     _noted: dict[str, T | None] | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def get(self, fetch: Callable[[], Awaitable[Iterable[T]]], now: datetime, max_age: float) -> Mapping[str, T]:
-        """Items by id, fetched again when the last fetch is older than `max_age` seconds.
+        """Items by id, fetched again when the last fetch is older than `max_age` seconds. It follows later answers: walk it before you wait.
 
         Raises:
             PocketIDError: the list could not be fetched, now or a moment ago.
@@ -55,6 +61,10 @@ class Listing(Generic[T]):
             await self._fetch(fetch, now)
             return self._items
 
+    def named(self, name: str) -> tuple[T, ...]:
+        """Items that are called so, of the last `get` and what was noted since."""
+        return self._named.get(name, ())
+
     async def _fetch(self, fetch: Callable[[], Awaitable[Iterable[T]]], now: datetime) -> None:
         self._noted = {}
         try:
@@ -65,8 +75,8 @@ class Listing(Generic[T]):
             raise
         finally:
             noted, self._noted = self._noted or {}, None
-        self._items, self._fetched, self._failure = found, now, None
-        for id, item in noted.items():
+        self._items, self._named, self._fetched, self._failure = {}, {}, now, None
+        for id, item in {**found, **noted}.items():
             self._put(id, item)
 
     def note(self, item: T) -> None:
@@ -87,13 +97,21 @@ class Listing(Generic[T]):
 
     def let_go(self) -> None:
         """Keep nothing, and answer with nothing that was kept."""
-        self._items, self._fetched = {}, None
+        self._items, self._named, self._fetched = {}, {}, None
 
     def _put(self, id: str, item: T | None) -> None:
-        """A change of a copy: a pass may still hold the mapping it was given."""
-        kept = (
-            {key: value for key, value in self._items.items() if key != id}
-            if item is None
-            else {**self._items, id: item}
-        )
-        self._items = kept
+        before = self._items.get(id)
+        if item is None:
+            self._items.pop(id, None)
+        else:
+            self._items[id] = item
+        if self.called is None:
+            return
+        if before is not None:
+            name = self.called(before)
+            others = tuple(other for other in self._named.pop(name) if other.id != id)
+            if others:
+                self._named[name] = others
+        if item is not None:
+            name = self.called(item)
+            self._named[name] = (*self._named.get(name, ()), item)

@@ -26,7 +26,7 @@ from .instance.types import KEY_SUFFIX, KEY_TOKEN
 from .instance.types import KIND as INSTANCE
 from .listings import Listing
 from .references import LEAVE, READY
-from .rest import Access, Api, Client, Feature, Group, PocketID, Server, User, Version
+from .rest import Access, Api, Client, Feature, Group, PocketID, Server, User, Version, nfc
 from .rest_version import LACKED_FOR, Support
 from .weights import Scale, Weights
 
@@ -86,7 +86,7 @@ class Lists:
     uid the mark of the declared secret that was pushed last; a digest of what a person chose is nowhere but here.
     """
 
-    clients: Listing[Client] = field(default_factory=Listing)
+    clients: Listing[Client] = field(default_factory=lambda: Listing(lambda client: nfc(client.name)))
     groups: Listing[Group] = field(default_factory=Listing)
     apis: Listing[Api] = field(default_factory=Listing)
     users: Listing[User] = field(default_factory=Listing)

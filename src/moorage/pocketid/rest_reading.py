@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
 
 from moorage.core.meta import JsonObject
@@ -43,7 +44,13 @@ _CREATED_SECRET: Final = "createdSecret"  # noqa: S105 -- the name of a member
 
 def time_of(text: Any) -> datetime | None:
     """A time as the server writes it: RFC 3339, any offset, up to 9 digits of fraction, of which 6 are kept; None when it is none."""
-    found = _TIME.fullmatch(text) if isinstance(text, str) else None
+    return _moment(text) if isinstance(text, str) else None
+
+
+@lru_cache(maxsize=4096)
+def _moment(text: str) -> datetime | None:
+    """The times of a client come again with each answer and each list."""
+    found = _TIME.fullmatch(text)
     if found is None:
         return None
     try:
@@ -64,8 +71,11 @@ def object_of(what: str, item: Any, *required: str) -> JsonObject:
     Raises:
         Nonsense: it is none.
     """
-    if not isinstance(item, dict) or not all(isinstance(item.get(name), str) for name in required):
+    if not isinstance(item, dict):
         raise Nonsense(what, "the answer does not hold one")
+    for name in required:  # read for each client of a list: a generator would cost more than the look
+        if not isinstance(item.get(name), str):
+            raise Nonsense(what, "the answer does not hold one")
     return item
 
 
@@ -85,7 +95,8 @@ def list_of(what: str, items: Any) -> list[Any]:
 
 def client_of(answer: Any) -> Client:
     """A client; whatever secret text the answer holds is not kept."""
-    item = {key: value for key, value in object_of("client", answer, "id").items() if key != _CREATED_SECRET}
+    item = object_of("client", answer, "id").copy()
+    item.pop(_CREATED_SECRET, None)
     groups = item.get("allowedUserGroups")
     names = None if groups is None else tuple(group_name_of(group) for group in list_of("allowedUserGroups", groups))
     credentials = object_of("credentials", item.get("credentials") or {})

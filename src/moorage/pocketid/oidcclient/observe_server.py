@@ -130,13 +130,8 @@ async def _named(seen: Seen, remote: PocketID, lists: Lists, *, lost: bool) -> L
     """
     made = moment(seen.client.metadata.creation_timestamp)
     age = YOUNG if made is None else (seen.now - made).total_seconds()
-    listed = await lists.clients.get(remote.list_oidc_clients, seen.now, min(YOUNG, age))
-    wanted = nfc(seen.shown_name)
-    found = [
-        item
-        for item in listed.values()
-        if (item.name == wanted or (not item.name.isascii() and nfc(item.name) == wanted)) and item.client_type != CIMD
-    ]
+    await lists.clients.get(remote.list_oidc_clients, seen.now, min(YOUNG, age))
+    found = [item for item in lists.clients.named(nfc(seen.shown_name)) if item.client_type != CIMD]
     free = [item for item in found if seen.claimed(item.id) is None]
     match free or found:
         case []:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from moorage.core import cron
@@ -202,6 +203,7 @@ def spacing_of(last: str | None, least: str | None, now: datetime) -> Spacing:
     return Spacing(happened(last, now), span_of(least))
 
 
+@lru_cache(maxsize=4096)
 def moment(text: str | None) -> datetime | None:
     """A time as annotations and status hold it, in UTC, 1970 at the earliest; None for one that is absent or cannot be read."""
     try:
@@ -222,7 +224,7 @@ def happened(text: str | None, now: datetime) -> datetime | None:
 
 def stamp(at: datetime) -> str:
     """A time for annotations and status: RFC 3339, UTC, whole seconds."""
-    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return f"{at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 def anchor_of(rotated_at: str | None, created_at: str, now: datetime) -> datetime:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID, uuid5
 
 from moorage.core.meta import JsonObject, Key
-from moorage.pocketid.powers import birthmark_of
+from moorage.pocketid.powers import birthmark_of, is_birthmark
 from moorage.pocketid.rest_types import Client, nfc
 from moorage.pocketid.rest_version import Feature, Support
 
@@ -150,7 +150,7 @@ def first_name(seen: Seen) -> str:
 
 def is_newborn(seen: Seen, client: Client) -> bool:
     """Whether it has the name that only we make a client under; it gets the declared one once the status has its id."""
-    return client.name == birthmark_of(seen.client.metadata.uid)
+    return is_birthmark(client.name, seen.client.metadata.uid)
 
 
 def differing(seen: Seen, client: Client) -> tuple[str, ...]:
