@@ -182,6 +182,11 @@ class Cloud:
         """A system administrator's login."""
         return await self.login("admin", ADMIN_PASSWORD, domain="Default", scope={"system": {"all": True}})
 
+    async def administrator_of_a_project(self) -> Login:
+        """The same account, for its project: Keystone computes 27 ms instead of 87, for those who log in all the time."""
+        project = {"name": "admin", "domain": {"id": "default"}}
+        return await self.login("admin", ADMIN_PASSWORD, domain="Default", scope={"project": project})
+
     @contextlib.asynccontextmanager
     async def identity(self) -> AsyncIterator[Callable[..., Any]]:
         """`await ask(method, path)` as the administrator: status and decoded body."""

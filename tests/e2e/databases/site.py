@@ -111,4 +111,4 @@ async def rollout(cloud: Cloud, since: int) -> None:
 
 def people(cloud: Cloud, **more: Any) -> dict[str, Callable[[], Awaitable[Login]]]:
     """The administrator, whose password is in the database, and a user of the directory."""
-    return {"administrator": cloud.administrator, "leela": lambda: cloud.login("leela", "leela"), **more}
+    return {"administrator": cloud.administrator_of_a_project, "leela": lambda: cloud.login("leela", "leela"), **more}

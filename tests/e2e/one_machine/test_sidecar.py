@@ -37,7 +37,8 @@ async def keystone(up: Machine, site: Cloud) -> AsyncIterator[Cloud]:
 async def test_attach_and_detach_never_fail_a_login_of_the_administrator(keystone: Cloud) -> None:
     """First backend, second backend, first leaves, second leaves: four rolls between plain and federated pods, no failed login."""
     jobs = await keystone.jobs()
-    async with load({"one": keystone.administrator, "two": keystone.administrator}) as logins:
+    administrator = keystone.administrator_of_a_project
+    async with load({"one": administrator, "two": administrator}) as logins:
         await keystone.apply([backend("acme")])
         await projected(keystone, "acme")
         assert await containers(keystone) == ["keystone", "federation-proxy"]
