@@ -15,11 +15,12 @@ from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject, is_terminating
 from moorage.pocketid.judgement import Check, Finding, admission, asked_by, limit, lines, one_line, selector, twice
 from moorage.pocketid.oidcclient.addresses import addresses
+from moorage.pocketid.oidcclient.sizes import excess
 from moorage.pocketid.oidcclient.types import KIND, REFRESH, REGENERATE, SECRET_SUFFIX, PocketIDOIDCClient
 from moorage.pocketid.oidcclient.types_secret import SecretKeys
 from moorage.pocketid.references import MANAGED_BY, OPERATOR
 from moorage.pocketid.selection import same_instance
-from moorage.schema.fielderror import duplicate, forbidden, invalid
+from moorage.schema.fielderror import ErrorType, FieldError, duplicate, forbidden, invalid
 from moorage.schema.review import Review
 
 PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
@@ -42,6 +43,12 @@ def server_limits(client: PocketIDOIDCClient, _review: Review) -> Iterator[Findi
         yield from one_line("spec.name", spec.name)
         if spec.client_id and not _ORDINARY_ID.fullmatch(spec.client_id):
             yield "spec.clientID: Pocket-ID admits letters, digits, `.`, `_` and `-` only: the server will refuse it; recreate this resource with another one"
+
+
+def size(client: PocketIDOIDCClient, _review: Review) -> Iterator[Finding]:
+    """What is declared leaves room for the status, and for the clients of others in the list that they share."""
+    if (found := excess(client.spec)) is not None:
+        yield FieldError(found.path, ErrorType.TOO_LONG, found.why)
 
 
 def keys(client: PocketIDOIDCClient, _review: Review) -> Iterator[Finding]:
@@ -187,6 +194,7 @@ def _shown_name(obj: JsonObject) -> str:
 CHECKS: Final[tuple[Check[PocketIDOIDCClient], ...]] = (
     addresses,
     server_limits,
+    size,
     keys,
     apis,
     secret,

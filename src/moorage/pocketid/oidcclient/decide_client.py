@@ -17,6 +17,7 @@ from .powers import overreach
 from .rule import Answer, Rule, told, worked
 from .secret_snapshot import Mode, mode_of
 from .seen import Fault, Seen
+from .sizes import excess
 from .types import GROUP_FINALIZER, REFRESH
 from .wanted import create_body, is_newborn
 
@@ -58,6 +59,12 @@ def its_id_is_no_way_up(seen: Seen) -> Answer:
         return None
     message = f"spec.clientID is {seen.client.spec.client_id!r}, dots alone, which in an address are a way up; recreate this resource with another one"
     return Stalled(Part.IDENTITY.reason, message)
+
+
+def its_lists_are_bounded(seen: Seen) -> Answer:
+    """An object that is older than the bound, or was written while nobody judged it."""
+    found = excess(seen.client.spec)
+    return None if found is None else Stalled(Part.IDENTITY.reason, f"{found.path} {found.why}")
 
 
 def groups_hold_it(seen: Seen) -> Answer:
@@ -148,8 +155,8 @@ def metadata_is_refreshed(seen: Seen) -> Answer:
 
 
 CLIENT_RULES: Final[tuple[Rule, ...]] = (
-    instance_is_selected, nobody_else_claims_it, instance_is_ready, api_client_is_there, its_id_is_no_way_up, groups_hold_it, worked(Part.IDENTITY),
-    look_worked, it_may_be_had, name_is_unambiguous, the_way_is_written_down, client_exists, its_id_is_written_down,
+    instance_is_selected, nobody_else_claims_it, instance_is_ready, api_client_is_there, its_id_is_no_way_up, its_lists_are_bounded, groups_hold_it,
+    worked(Part.IDENTITY), look_worked, it_may_be_had, name_is_unambiguous, the_way_is_written_down, client_exists, its_id_is_written_down,
 )  # fmt: skip
 
 

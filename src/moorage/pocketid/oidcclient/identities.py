@@ -15,6 +15,7 @@ from moorage.core.meta import JsonObject
 
 from .admission import PRIVATE
 from .seen import Fault
+from .sizes import too_many_keys
 from .types_access import FederatedIdentity, PublicKey
 
 KNOWN: Final = ("kty", "crv", "x", "y", "n", "e", "kid", "alg", "use")
@@ -47,6 +48,8 @@ def resolved(identities: Sequence[FederatedIdentity], contents: Contents) -> tup
             found.append(_resolved(identity, contents))
         except _Unusable as error:
             return Fault("PublicKeyError", f"spec.federatedIdentities[{index}]{error}")
+    if why := too_many_keys(found):
+        return Fault("PublicKeyError", f"spec.federatedIdentities: {why}")
     return tuple(found)
 
 

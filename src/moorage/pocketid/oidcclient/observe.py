@@ -32,6 +32,7 @@ from .rivals import BY_CLAIM, claims, has_client, rival_of
 from .secret_facts import with_secrets
 from .secrets import declared_fault, source_version
 from .seen import Declared, Kept, Seen
+from .sizes import excess
 from .types import KIND, PocketIDOIDCClient
 
 
@@ -47,7 +48,7 @@ async def observe(world: World, key: Key) -> Seen | None:
     seen = seen.after(groups=listing_groups(world, seen))
     if seen.terminating or seen.remote is None or seen.held_back:
         return seen
-    if seen.instance is None or not seen.instance.ready or seen.client.spec.is_a_way_up:
+    if seen.instance is None or not seen.instance.ready or seen.client.spec.is_a_way_up or excess(seen.client.spec):
         return seen
     return await _asked(world, await _with_materials(world, seen), seen.remote)
 

@@ -158,7 +158,8 @@ class Spec(Model):
     )
     callback_urls: tuple[Annotated[str, _URL], ...] | None = field(
         None,
-        doc="Redirect URIs, in this order. Absent leaves Pocket-ID's list alone, [] clears it.",
+        doc="Redirect URIs, in this order. Absent leaves Pocket-ID's list alone, [] clears it. Together with logoutCallbackUrls and"
+        " federatedIdentities at most 64 KiB of JSON.",
         max_items=256,
         list_type="atomic",
         example=["https://app.example.com/auth/callback"],
