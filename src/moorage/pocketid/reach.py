@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -28,6 +30,7 @@ from .listings import Listing
 from .references import LEAVE, READY
 from .rest import Access, Api, Client, Feature, Group, PocketID, Server, User, Version, nfc
 from .rest_version import LACKED_FOR, Support
+from .selection import is_told_of
 from .weights import Scale, Weights
 
 _A_DAY: Final = timedelta(days=1)
@@ -41,7 +44,7 @@ class Facts:
     Args:
         url: where we reach it; "" while that is not known.
         issuer: what its tokens name; without a trailing slash.
-        ready: Ready is True; `why` is the condition's message otherwise.
+        ready: Ready is True, and of this address; `why` is the condition's message otherwise.
         version: as it last said; None before the first look.
         least_spacing, last_rotated: of scheduled rotations, as spec and status hold them.
         leaves: what belongs to it stays at the server, whatever is deleted.
@@ -97,7 +100,7 @@ class Lists:
     narrowed: dict[tuple[str, str], Narrowed] = field(default_factory=dict)
     takers: dict[str, tuple[str, Key]] = field(default_factory=dict)
     pushed: dict[str, str] = field(default_factory=dict, repr=False)
-    scale: Scale = field(default_factory=lambda: Scale(Weights()), repr=False)
+    scale: Scale = field(default_factory=lambda: Weights().of(""), repr=False)
 
     def lacking(self, version: Version | None, now: datetime) -> dict[Feature, datetime]:
         """What a server of this version turned out not to have, and when: forgotten with the version; against the version's word it counts for an hour.
@@ -132,20 +135,40 @@ class Lists:
         return now + self.skew
 
 
-@dataclass
 class Memory:
-    """What a process remembers of all servers."""
+    """What a process remembers of all servers that PocketIDInstances name.
 
-    servers: dict[str, Lists] = field(default_factory=dict)
-    weights: Weights = field(default_factory=Weights)
+    Args:
+        instances: those of all namespaces, as they stand now.
+    """
+
+    def __init__(self, instances: Callable[[], Iterable[JsonObject]]) -> None:
+        self._instances = instances
+        self._servers: dict[str, Lists] = {}
+        self._weights = Weights(users=self._users)
 
     def of(self, url: str) -> Lists:
-        """What it remembers of one."""
-        if url not in self.servers:
-            scale = self.weights.of(url)
-            found = self.servers[url] = Lists(scale=scale)
+        """What it remembers of one; with a new one goes what nobody names any more."""
+        if url not in self._servers:
+            self.tidy()
+            scale = self._weights.of(url)
+            found = self._servers[url] = Lists(scale=scale)
             scale.let_go = found.let_go
-        return self.servers[url]
+        return self._servers[url]
+
+    def tidy(self) -> None:
+        """Forget the servers that nobody names any more: deleted, or at another address."""
+        named = {facts_of(item).url for item in self._instances()}
+        for url in self._servers.keys() - named:
+            self._weights.forget(url)
+            del self._servers[url]
+
+    def _users(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for facts in map(facts_of, self._instances()):
+            if facts.ready:
+                found.setdefault(facts.url, set()).add(facts.key.namespace)
+        return found
 
 
 _MEMORIES: Final[WeakKeyDictionary[Sessions, Memory]] = WeakKeyDictionary()
@@ -155,13 +178,13 @@ def facts_of(instance: JsonObject) -> Facts:
     """What the wire object says."""
     spec, status = instance["spec"], instance.get("status") or {}
     ready = conditions.find(conditions.from_wire(status.get("conditions")), READY)
-    url = (spec.get("external") or {}).get("url") or status.get("url") or ""
+    url, told = (spec.get("external") or {}).get("url") or status.get("url") or "", is_told_of(instance)
     return Facts(
         key=key_of(instance),
         url=url.rstrip("/"),
         issuer=(spec.get("appUrl") or url).rstrip("/"),
-        ready=ready is not None and ready.is_true,
-        why=ready.message if ready is not None else "it was not looked at yet",
+        ready=ready is not None and ready.is_true and told,
+        why=ready.message if ready is not None and told else "it was not looked at yet",
         version=Version.of(status["version"]) if status.get("version") else None,
         terminating=is_terminating(instance),
         least_spacing=(spec.get("OIDCClientRotation") or {}).get("minSpacing"),
@@ -210,9 +233,7 @@ def reach(world: World, instance: JsonObject) -> PocketID | NotReachable:
     if own and certificate is None:
         return NotReachable("the Secret that spec.tls names holds no certificate under tls.crt")
     server = Server(facts.url, SecretText(api_key), certificate, own)
-    scale = lists_of(world, facts.url).scale
-    scale.spaces.add(facts.key.namespace)
-    return PocketID(world.http.calls, server, metrics.called, scale)
+    return PocketID(world.http.calls, server, metrics.called, lists_of(world, facts.url).scale)
 
 
 def _serves_tls(instance: JsonObject) -> bool:
@@ -233,7 +254,18 @@ def _certificate(world: World, instance: JsonObject) -> bytes | None:
 
 def lists_of(world: World, url: str) -> Lists:
     """The shared lists of a server."""
-    return _MEMORIES.setdefault(world.http, Memory()).of(url)
+    return _memory(world).of(url)
+
+
+def forget_unnamed(world: World) -> None:
+    """An instance is gone: what is remembered of servers that no other names goes, too."""
+    _memory(world).tidy()
+
+
+def _memory(world: World) -> Memory:
+    if world.http not in _MEMORIES:
+        _MEMORIES[world.http] = Memory(partial(world.cache.list, INSTANCE.resource))
+    return _MEMORIES[world.http]
 
 
 def data_text(secret: JsonObject, name: str, *, whole: bool = False) -> str:

@@ -85,10 +85,11 @@ async def _read(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> t
 async def _walk(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> tuple[tuple[T, ...], bool]:
     rows: list[T] = []
     totals: set[int] = set()
-    weight = 0
+    weight = heaviest = 0
+    size = caller.scale.size(listing.path)
     for number in range(1, PAGE_LIMIT + 1):
-        page = await caller.answer(listing.page(number, caller.scale.size(listing.path)))
-        weight += page.weight
+        page = await caller.answer(listing.page(number, size))
+        weight, heaviest = weight + page.weight, max(heaviest, page.weight)
         if weight > WEIGHT_LIMIT:
             raise Nonsense(f"GET {listing.path}", f"the list would take more than {WEIGHT_LIMIT >> 20} MiB of memory")
         caller.scale.weigh(listing.name, weight)
@@ -98,6 +99,8 @@ async def _walk(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> t
         totals.add(_count(listing, pagination, "totalItems"))
         current = _count(listing, pagination, "currentPage")
         if current >= _count(listing, pagination, "totalPages"):
+            if not listing.search:  # what is searched for is few rows, and tells nothing of the others
+                caller.scale.grow(listing.path, size, heaviest)
             return tuple(rows), totals == {len(rows)} and current == number
         if current != number:
             return tuple(rows), False

@@ -191,9 +191,14 @@ def is_reached_at(instance: JsonObject, address: str) -> bool:
 
 def is_ready(instance: JsonObject) -> bool:
     """Whether the server at the address that it names now answered to its key."""
+    ready = conditions.find(conditions.from_wire((instance.get("status") or {}).get("conditions")), READY)
+    return ready is not None and ready.is_true and is_told_of(instance)
+
+
+def is_told_of(instance: JsonObject) -> bool:
+    """Whether the status of an instance speaks of the address that it names now."""
     status, named = instance.get("status") or {}, (instance["spec"].get("external") or {}).get("url")
-    ready = conditions.find(conditions.from_wire(status.get("conditions")), READY)
-    return ready is not None and ready.is_true and (not named or _plain(named) == _plain(status.get("url") or named))
+    return not named or _plain(named) == _plain(status.get("url") or named)
 
 
 def _reached(instance: JsonObject) -> set[str]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.fakes.pocketid import Fake
 
 from moorage.calling import wire
-from moorage.pocketid import rest_requests
+from moorage.pocketid import rest_pages, rest_requests
 from moorage.pocketid.rest import Nonsense, PocketID
 from moorage.pocketid.rest_errors import TooLarge
 from moorage.pocketid.rest_pages import Listing, every, pattern
@@ -134,25 +134,72 @@ class Heavy(Moving):
     def __init__(self, rows: list[str], most: int) -> None:
         super().__init__(rows, {})
         self.most = most
+        self.scale.whole.limit = 1 << 40
 
     async def answer(self, call: Any) -> Answer:
-        answer = await super().answer(call)
-        if len(answer.body["data"]) > self.most:
+        answer, most = await super().answer(call), self.most
+        if (rows := len(answer.body["data"])) > most:
             raise TooLarge("GET /rows", "the answer is larger than it may be")
-        return answer
+        return Answer(200, {}, answer.body, rows * (8 << 20) // most if most else 0)
 
 
 @pytest.mark.parametrize(("most", "refused", "pages"), [(100, 0, 3), (60, 1, 10), (8, 2, 50), (1, 3, 250)])
 async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones_and_that_is_remembered(
-    most: int, refused: int, pages: int
+    most: int, refused: int, pages: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eight clients with the longest lists of URLs fill a page; then the next read costs one request a page, of fewer rows."""
+    monkeypatch.setattr(rest_pages, "WEIGHT_LIMIT", 1 << 40)
     server = Heavy([f"r{number}" for number in range(250)], most)
     for wasted in (refused, 0):
         server.asked = 0
         rows = await every(server, Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
         assert {row.id for row in rows} == set(server.rows)
         assert server.asked == pages + wasted
+
+
+class Weighed(Moving):
+    """A server whose rows weigh so many bytes each, where a page may weigh 8 MiB."""
+
+    def __init__(self, rows: list[str], weight: int) -> None:
+        super().__init__(rows, {})
+        self.weight = weight
+
+    async def answer(self, call: Any) -> Answer:
+        answer = await super().answer(call)
+        weight = self.weight * len(answer.body["data"])
+        if weight > 8 << 20:
+            raise TooLarge("GET /rows", "the answer is larger than it may be")
+        return Answer(200, {}, answer.body, weight)
+
+    async def read(self) -> int:
+        """How many requests a read of all rows takes."""
+        self.asked = 0
+        rows = await every(self, Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
+        assert {row.id for row in rows} == set(self.rows)
+        return self.asked
+
+
+async def test_pages_grow_again_once_their_rows_are_light() -> None:
+    """Heavy clients that were deleted again must not make every later read twenty times as long."""
+    server = Weighed([f"r{number}" for number in range(60)], 1 << 20)
+    assert [await server.read() for _ in range(2)] == [14, 12]
+    server.rows, server.weight = [f"r{number}" for number in range(200)], 1 << 16
+    assert [await server.read() for _ in range(4)] == [40, 8, 2, 2]
+
+
+async def test_pages_of_rows_that_would_not_fit_stay_small() -> None:
+    """No request is wasted on a larger page that is refused."""
+    server = Weighed([f"r{number}" for number in range(50)], 1 << 18)
+    assert [await server.read() for _ in range(3)] == [3, 2, 2]
+
+
+async def test_a_search_says_nothing_of_the_pages_of_the_whole_list() -> None:
+    server = Weighed([f"r{number}" for number in range(50)], 1 << 18)
+    await server.read()
+    server.rows, rows = ["r1"], server.rows
+    await every(server, Listing("find", "/rows", "name", "r1"), group_name_of)  # type: ignore[arg-type]
+    server.rows = rows
+    assert await server.read() == 2
 
 
 async def test_a_row_that_is_too_large_by_itself_is_told() -> None:

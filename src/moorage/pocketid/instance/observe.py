@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from moorage.core.meta import JsonObject, Key
 from moorage.pocketid import metrics
-from moorage.pocketid.reach import NotReachable, facts_of, reach
+from moorage.pocketid.reach import NotReachable, facts_of, forget_unnamed, reach
 from moorage.pocketid.rest import (
     PocketID,
     PocketIDError,
@@ -32,6 +32,7 @@ async def observe(world: World, key: Key) -> Seen | None:
     obj = world.cache.get(KIND.resource, key)
     if obj is None:
         metrics.forget(KIND.kind, key)
+        forget_unnamed(world)
         return None
     instance, resync, now = KIND.parse(obj), settings().resync, world.now()
     bound = bound_to(world, key) if instance.metadata.deletion_timestamp else Bound()
