@@ -1,7 +1,7 @@
 """Who has a counterpart at a server already, and which of two resources came first: one rule for all kinds.
 
-Enters: resources and instances as they stand on the wire. Leaves: yes or no, and an order. Pure. A status tells what was seen at the address that
-stands beside it: whoever may create an instance can have a server of their own say any id, and point the instance elsewhere afterwards.
+Enters: resources and instances as they stand on the wire. Leaves: yes or no, and an order. Pure. What a status tells of another instance counts
+where that instance is trusted: whoever may create one can have a server of their own say any id, and name the address of any other, before or afterwards.
 Source: spec/pocketid.md 3.15.4; case B74; decisions, Pocket-ID 3.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from moorage.core.meta import JsonObject, is_terminating, key_of
 
-from .selection import home, is_reached_at, one_server, trusts
+from .selection import home, one_server, trusts
 
 
 def has_it(
@@ -26,19 +26,14 @@ def has_it(
     """
     told = (obj.get("status") or {}).get(field)
     there = home(obj, instances)
-    if not told or id not in (None, told) or is_terminating(obj) or there is None or not one_server(here, there, told):
+    if not told or id not in (None, told) or is_terminating(obj) or there is None:
         return False
-    return was_seen(here, there, obj["status"].get("instance") or {})
+    return believes(here, there) and one_server(here, there, told)
 
 
-def was_seen(here: JsonObject, there: JsonObject, told: JsonObject) -> bool:
-    """Whether what a status tells of an instance was seen at the server of another.
-
-    Args:
-        told: how the status names the instance.
-    """
-    same = key_of(there) == key_of(here)
-    return same or trusts(here, key_of(there).namespace) or is_reached_at(here, told.get("url") or "")
+def believes(here: JsonObject, there: JsonObject) -> bool:
+    """Whether an instance takes another's word for what is at its server: its own, and of a namespace that it trusts."""
+    return key_of(there) == key_of(here) or trusts(here, key_of(there).namespace)
 
 
 def age(obj: JsonObject) -> tuple[str, str]:

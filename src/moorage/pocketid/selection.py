@@ -184,11 +184,6 @@ def one_server(here: JsonObject, there: JsonObject, *ids: str) -> bool:
     return not differ and any(_DRAWN.fullmatch(id) for id in ids)
 
 
-def is_reached_at(instance: JsonObject, address: str) -> bool:
-    """Whether the operator asks the server of an instance at an address."""
-    return _plain(address) in _reached(instance)
-
-
 def is_ready(instance: JsonObject) -> bool:
     """Whether the server at the address that it names now answered to its key."""
     ready = conditions.find(conditions.from_wire((instance.get("status") or {}).get("conditions")), READY)

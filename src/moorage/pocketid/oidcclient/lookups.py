@@ -61,6 +61,7 @@ class Place:
         facts: of the instance; None when it is gone, or is another server by now.
         home: whether the resource is bound to it still.
         trusted: it trusts the namespace with what exists there.
+        believed: the selected instance trusts its namespace, so what was seen there says something of what is here.
         there: what a look of this pass found there.
     """
 
@@ -69,6 +70,7 @@ class Place:
     facts: Facts | None
     home: bool = False
     trusted: bool = False
+    believed: bool = False
     there: Lookup = None
 
     def looked_at(self, there: Lookup) -> Place:

@@ -79,6 +79,7 @@ def _with_places(world: World, seen: Seen, here: Key) -> Seen:
     if status.instance is not None:
         told.insert(0, (status.instance, status.client_id or "", True))
     places, elsewhere = [], {}
+    selected = next((item for item in instances if key_of(item) == here), None)
     for where, id, home in told:
         if is_bound_to(where, here):
             continue
@@ -87,7 +88,8 @@ def _with_places(world: World, seen: Seen, here: Key) -> Seen:
         if facts is not None and where.url.rstrip("/") not in ("", facts.url):
             facts = None
         trusted = obj is not None and trusts(obj, seen.key.namespace)
-        places.append(Place(where, id, facts, home, trusted))
+        believed = selected is not None and trusts(selected, where.namespace)
+        places.append(Place(where, id, facts, home, trusted, believed))
         if obj is not None and not isinstance(remote := reach(world, obj), NotReachable):
             elsewhere[places[-1].key] = remote
     return seen.after(places=tuple(places), elsewhere=elsewhere)

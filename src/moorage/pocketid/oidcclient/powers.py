@@ -10,6 +10,7 @@ from moorage.pocketid.powers import may_not, taken_back
 from moorage.pocketid.rest_types import Client
 
 from . import render
+from .lookups import Place
 from .rotation import stamp
 from .secrets import prefix
 from .seen import Seen
@@ -69,7 +70,6 @@ def is_another(seen: Seen) -> bool:
 
 def _is_ours(seen: Seen, found: Client) -> bool:
     """By the recorded id, as long as it was seen at this server; by an id or a first name that follows from our uid."""
-    status = seen.client.status
     if seen.another:
         return False
     if (
@@ -79,7 +79,14 @@ def _is_ours(seen: Seen, found: Client) -> bool:
         or (seen.way is not None and found.id == seen.way.client_id)
     ):
         return True
-    bound = status.instance
-    if bound is not None and seen.instance is not None and found.id == status.client_id:
-        return bound.url.rstrip("/") == seen.instance.url
-    return False
+    return any(_is_that_of(seen, place, found) for place in seen.places)
+
+
+def _is_that_of(seen: Seen, place: Place, found: Client) -> bool:
+    """Whether the status tells of this client from an instance that the selected one believes, at its address.
+
+    Whoever may create an instance has it name any address, with a key that may not even read what is there.
+    """
+    if not place.home or not place.believed or seen.instance is None or found.id != place.id:
+        return False
+    return place.where.url.rstrip("/") == seen.instance.url

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from moorage.core.meta import JsonObject, Key, is_terminating, key_of
-from moorage.pocketid.holding import age, has_it, was_seen
+from moorage.pocketid.holding import age, believes, has_it
 from moorage.pocketid.rest_types import nfc
 from moorage.pocketid.selection import home, is_ready, one_server, trusts
 
@@ -42,8 +42,8 @@ def shown_name(obj: JsonObject) -> str:
 def rival_of(obj: JsonObject, others: Iterable[JsonObject], instances: Sequence[JsonObject]) -> Rival | None:
     """The foremost of those that claim the same at the same server; one that is being deleted gives way.
 
-    One that has no client yet counts only where it can make one: at our own instance, or at one that is Ready. Else whoever may create an
-    instance without a key to the server could keep names from everybody.
+    It counts at our own instance, and at one of a namespace that ours trusts; one that has no client yet only where that is Ready. Else whoever may
+    create an instance, with a key of a plain user or none to the server, could keep names from everybody.
     """
     mine, here = obj["metadata"].get("uid"), home(obj, instances)
     if here is None:
@@ -54,7 +54,8 @@ def rival_of(obj: JsonObject, others: Iterable[JsonObject], instances: Sequence[
             continue
         has, shared = has_client(item, here, instances), _ids(obj) & _ids(item)
         for there in _places(item, instances):
-            if (has or there is here or is_ready(there)) and one_server(here, there, *shared):
+            counts = believes(here, there) and (has or there is here or is_ready(there))
+            if counts and one_server(here, there, *shared):
                 rivals.append((_rank(item, there, has=has), key_of(item)))
     first = min(rivals, default=None)
     return None if first is None else Rival(first[1], first[0] < _rank(obj, here, has=bool(_known(obj))))
@@ -77,7 +78,7 @@ def has_client(obj: JsonObject, here: JsonObject, instances: Sequence[JsonObject
         id: of the client; None: any.
     """
     return has_it(obj, "clientID", here, instances, id) or any(
-        one_server(here, there, told) and was_seen(here, there, item["instance"])
+        believes(here, there) and one_server(here, there, told)
         for item, there in _stops(obj, instances)
         if (told := item.get("clientID")) and id in (None, told) and not is_terminating(obj)
     )
