@@ -10,7 +10,7 @@ from moorage.core.outcome import Stalled
 from moorage.pocketid.oidcclient.sizes import LIMIT, excess
 from moorage.pocketid.oidcclient.types import KIND, Spec
 
-from .scene import CALLBACK, KEY, SECRET, Scene, resource
+from .scene import CALLBACK, KEY, Scene, resource
 from .test_adoption import there
 from .test_features import config_map, identity
 
@@ -68,7 +68,6 @@ async def test_a_client_that_was_served_before_keeps_what_it_has_and_goes_with_i
     await here.client.delete(KIND.resource, KEY)
     await here.settle()
     assert here.fake.store.clients == {}
-    assert await here.credentials(SECRET) == {}
 
 
 async def test_lists_at_the_server_that_nobody_declares_stay_as_they_are(here: Scene) -> None:
