@@ -91,7 +91,10 @@ async def _walk(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> t
         page = await caller.answer(listing.page(number, size))
         weight, heaviest = weight + page.weight, max(heaviest, page.weight)
         if weight > WEIGHT_LIMIT:
-            raise Nonsense(f"GET {listing.path}", f"the list would take more than {WEIGHT_LIMIT >> 20} MiB of memory")
+            raise Nonsense(
+                f"GET {listing.path}",
+                f"the list would take more than {WEIGHT_LIMIT >> 20} MiB of memory; whoever administers the server takes out, or makes smaller, what weighs most in it",
+            )
         caller.scale.weigh(listing.name, weight)
         answer = object_of(f"GET {listing.path}", page.body)
         rows += [read(item) for item in list_of(f"GET {listing.path}", answer.get("data"))]
