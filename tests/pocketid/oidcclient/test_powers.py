@@ -294,3 +294,23 @@ async def test_an_id_that_was_seen_through_a_tenants_own_instance_of_the_same_ad
     await here.settle()
     assert (await here.ready())[0] == "True/Reconciled"
     await here.proven()
+
+
+async def test_a_client_that_a_tenants_instance_for_the_same_server_found_is_not_taken_over_by_a_move(
+    apart: Scene,
+) -> None:
+    """Any key that the server accepts makes such an instance Ready, and it trusts its own namespace: what is recorded by it proves nothing at ours."""
+    here = apart
+    await here.client.patch(INSTANCE.resource, INSTANCE_KEY, {"metadata": {"labels": {"team": "a"}}})
+    client = there(here, "payroll", isGroupRestricted=True)
+    await server(here, TENANT.namespace, here.url, here.fake, team="own")
+    found = await asks(here, clientID="payroll", instanceSelector={"matchLabels": {"team": "own"}})
+    assert found["status"]["clientID"] == "payroll"
+    client.settings["isGroupRestricted"] = True
+    here.fake.journal.clear()
+    await here.client.patch(KIND.resource, TENANT, {"spec": {"instanceSelector": {"matchLabels": {"team": "a"}}}})
+    assert said(await looked(here)) == "False/NotPermitted"
+    assert here.writes() == []
+    assert client.settings["isGroupRestricted"] is True
+    await trusts(here, TENANT.namespace)
+    assert said(await looked(here)) == "True/Reconciled"
