@@ -75,7 +75,7 @@ def _step(case: Case, number: int, real: Record, ours: Record) -> Iterator[Diffe
     for facet in sorted({*real.facets, *ours.facets} - skipped):
         for path, one, other in _leaves(real.facets.get(facet, ABSENT), ours.facets.get(facet, ABSENT), ""):
             name = f"{facet} {path}".strip()
-            if not any(fnmatchcase(name, pattern) for pattern in skipped):
+            if not any(_like(name, pattern) for pattern in skipped):
                 yield Difference(case.area, case.name, label, name, _show(one), _show(other))
 
 

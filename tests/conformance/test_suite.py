@@ -72,6 +72,8 @@ def test_every_part_of_an_answer_is_compared_unless_the_step_says_otherwise() ->
     real, ours = {"status": 200, "object": {"a": 1}, "warnings": ["w"]}, {"status": 200, "object": {"a": 2}}
     assert facets(real, ours) == ["object a", "warnings"]
     assert facets(real, ours, but=["object*"]) == ["warnings"]
+    rows = ({"object": {"cells": [1, age]}} for age in ("6y335d", "6y336d"))
+    assert facets(*rows, but=["object cells[1]"]) == []
     assert facets(real | {"status": 404}, ours) == ["status"]
     assert facets({"status": 1, "object": True}, {"status": 1, "object": 1}) == ["object"]
 

@@ -41,7 +41,7 @@ class Listing(Generic[T]):
 
     called: Callable[[T], str] | None = None
     _items: dict[str, T] = field(default_factory=dict)
-    _named: dict[str, tuple[T, ...]] = field(default_factory=dict)
+    _named: dict[str, dict[str, T]] = field(default_factory=dict)
     _fetched: datetime | None = None
     _failure: tuple[PocketIDError, datetime] | None = None
     _noted: dict[str, T | None] | None = None
@@ -63,7 +63,7 @@ class Listing(Generic[T]):
 
     def named(self, name: str) -> tuple[T, ...]:
         """Items that are called so, of the last `get` and what was noted since."""
-        return self._named.get(name, ())
+        return tuple(self._named.get(name, {}).values())
 
     async def _fetch(self, fetch: Callable[[], Awaitable[Iterable[T]]], now: datetime) -> None:
         self._noted = {}
@@ -109,9 +109,8 @@ class Listing(Generic[T]):
             return
         if before is not None:
             name = self.called(before)
-            others = tuple(other for other in self._named.pop(name) if other.id != id)
-            if others:
-                self._named[name] = others
+            del self._named[name][id]
+            if not self._named[name]:
+                del self._named[name]
         if item is not None:
-            name = self.called(item)
-            self._named[name] = (*self._named.get(name, ()), item)
+            self._named.setdefault(self.called(item), {})[id] = item

@@ -18,7 +18,7 @@ _DRAINING: Final = f"{SHARED}/draining"
 """Locked by the sidecar's hook for as long as that lives: the kernel lets the lock go also when Apache ends first and takes its hook along."""
 _PYTHON: Final = ("python3", "-I", "-S", "-c")
 _PAUSE: Final = """\
-import fcntl, os, socket, sys, time
+import errno, fcntl, os, socket, sys, time
 pause, limit = map(float, sys.argv[1:3])
 time.sleep(0 if os.environ.get("POD_DRAINED") else pause)
 end = time.monotonic() + limit
@@ -42,17 +42,17 @@ while asked() and time.monotonic() < end:
 _HANDED_OVER: Final = (
     _PAUSE
     + f"""\
-def serves():
+def refuses():
     address = os.environ["POD_IP"]
     with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as link:
         link.settimeout(1)
-        return link.connect_ex((address, int(sys.argv[3]))) == 0
+        return link.connect_ex((address, int(sys.argv[3]))) == errno.ECONNREFUSED
 def drained():
     try:
         with open("{_DRAINING}") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
-        return not serves()
+        return refuses() and not os.path.exists("{_DRAINING}")
     except OSError:
         return False
     return True
@@ -60,7 +60,8 @@ while not drained() and time.monotonic() < end:
     time.sleep(0.1)
 """
 )
-"""A sidecar that never told of its end and listens to nobody has handed over all that it will: its pod is ended before it has begun."""
+"""A sidecar that never told of its end and refuses connections has handed over all that it will: its pod is ended before it has begun. One whose
+queue is full refuses nobody, it does not answer; and one that begins to end between the two looks has told of it by the third."""
 _DRAIN: Final = (
     f"rm -f {_DRAINING}; (: >{_DRAINING}.new) && exec 9>{_DRAINING}.new && flock 9 && mv {_DRAINING}.new {_DRAINING}; "
     '[ -n "$POD_DRAINED" ] || sleep "$1"; kill -WINCH 1; '
