@@ -33,9 +33,13 @@ def no_group_needs_it(seen: Seen) -> Answer:
 
 
 def what_was_begun_is_looked_for(seen: Seen) -> Answer:
-    """A status without an id knows nothing of a client whose making was not answered, or cut short: one look tells, where there can be one."""
+    """A status without an id knows nothing of a client whose making was not answered, or cut short: one look tells, where there can be one.
+
+    So does it of an id that is not proven: what stands under it by now may be another client.
+    """
     spec, instance = seen.client.spec, seen.instance
-    if seen.client.status.client_id or seen.look is not None or spec.is_document or spec.deletion_policy == "Retain":
+    known = seen.client.status.client_id and not seen.is_doubted
+    if known or seen.look is not None or spec.is_document or spec.deletion_policy == "Retain":
         return None
     if instance is None or instance.leaves or seen.held_back:
         return None
@@ -48,7 +52,8 @@ def something_is_there(seen: Seen) -> Answer:
     """Without an id nothing was made; without an instance there is nobody to ask. One that is held back keeps no client alive, nor its secrets."""
     id = _id(seen)
     if isinstance(seen.look, Ambiguous):
-        told = f"client {', '.join(seen.look.ids)} may be there for this resource, whose status has no id: it stays; delete it by hand if it is not wanted"
+        why = "has no id" if not seen.client.status.client_id else "proves not that it is the one that was made"
+        told = f"client {', '.join(seen.look.ids)} may be there for this resource, whose status {why}: it stays; delete it by hand if it is not wanted"
         return Released((*seen.happened, Event("Warning", "ClientOrphaned", told)))
     if not id or seen.gone:
         return Released(seen.happened)

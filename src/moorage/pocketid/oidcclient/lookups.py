@@ -62,6 +62,7 @@ class Place:
         home: whether the resource is bound to it still.
         trusted: it trusts the namespace with what exists there.
         believed: the selected instance trusts its namespace, so what was seen there says something of what is here.
+        unproven: nobody looked at it for a while, so a declared id tells not enough.
         there: what a look of this pass found there.
     """
 
@@ -71,6 +72,7 @@ class Place:
     home: bool = False
     trusted: bool = False
     believed: bool = False
+    unproven: bool = False
     there: Lookup = None
 
     def looked_at(self, there: Lookup) -> Place:

@@ -75,12 +75,12 @@ def _with_instance(world: World, seen: Seen) -> Seen:
 def _with_places(world: World, seen: Seen, here: Key) -> Seen:
     """Where else the status knows of clients, and how to reach them."""
     status, instances = seen.client.status, world.cache.list(INSTANCE.resource)
-    told = [(item.instance, item.client_id or "", False) for item in status.moving or ()]
+    told = [(item.instance, item.client_id or "", bool(item.unproven), False) for item in status.moving or ()]
     if status.instance is not None:
-        told.insert(0, (status.instance, status.client_id or "", True))
+        told.insert(0, (status.instance, status.client_id or "", bool(status.unproven), True))
     places, elsewhere = [], {}
     selected = next((item for item in instances if key_of(item) == here), None)
-    for where, id, home in told:
+    for where, id, unproven, home in told:
         if is_bound_to(where, here):
             continue
         obj = bound_instance(where, instances)
@@ -89,7 +89,8 @@ def _with_places(world: World, seen: Seen, here: Key) -> Seen:
             facts = None
         trusted = obj is not None and trusts(obj, seen.key.namespace)
         believed = selected is not None and trusts(selected, where.namespace)
-        places.append(Place(where, id, facts, home, trusted, believed))
+        doubted = unproven and not trusted and seen.client.spec.client_id is not None
+        places.append(Place(where, id, facts, home, trusted, believed, doubted))
         if obj is not None and not isinstance(remote := reach(world, obj), NotReachable):
             elsewhere[places[-1].key] = remote
     return seen.after(places=tuple(places), elsewhere=elsewhere)
@@ -210,7 +211,8 @@ async def _asked(world: World, seen: Seen, remote: PocketID) -> Seen:
     if (other := seen.claimed(found.id)) is not None:
         return seen.after(rival=other, held_back=True)
     if is_another(seen):
-        EXTERNAL_DELETIONS.labels(KIND.kind).inc()
+        if not seen.is_doubted:
+            EXTERNAL_DELETIONS.labels(KIND.kind).inc()
         seen = seen.after(another=True)
     if overreach(seen):
         return seen

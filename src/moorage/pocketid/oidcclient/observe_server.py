@@ -20,7 +20,7 @@ from moorage.pocketid.rest_errors import SHORTEST_WAIT
 from moorage.runtime.world import World
 
 from .lookups import Absent, Ambiguous, Found, Lookup, Place, Unknown
-from .powers import is_another
+from .powers import is_another, is_proven
 from .rotation import moment
 from .seen import Apis, Scim, Seen
 from .wanted import drawn_id, is_newborn, own_id
@@ -44,7 +44,7 @@ async def look(seen: Seen, remote: PocketID, lists: Lists) -> Lookup:
 
 def _must_be_fresh(seen: Seen, client: Client) -> bool:
     """Groups are in no list; and what says that a client is ours is not taken from a list of a moment ago."""
-    strange = seen.known_id == client.id and is_another(seen.after(look=Found(client)))
+    strange = is_another(seen.after(look=Found(client)))
     return strange or seen.groups.restricted is not False or is_newborn(seen, client)
 
 
@@ -98,11 +98,15 @@ async def look_there(seen: Seen, place: Place | None, remote: PocketID, lists: L
     Raises:
         PocketIDError: nobody answered.
     """
-    if place is not None and place.id:
+    doubted = seen.is_doubted if place is None else place.unproven
+    id = place.id if place is not None else seen.known_id
+    if id:
         try:
-            return Found(await fetch(remote, lists, place.id), fresh=True)
+            client = await fetch(remote, lists, id)
         except NotFound:
             return Absent()
+        proven = not doubted or is_proven(seen, client, home=place is None or place.home)
+        return Found(client, fresh=True) if proven else Ambiguous((id,))
     assert seen.instance is not None or place is not None
     key = place.key if place is not None else seen.instance.key if seen.instance is not None else seen.key
     listed = (await lists.clients.get(remote.list_oidc_clients, seen.now, YOUNG)).values()

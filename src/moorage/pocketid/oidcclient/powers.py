@@ -6,7 +6,7 @@ metadata document is everybody's who uses the application: whoever has it decide
 
 from __future__ import annotations
 
-from moorage.pocketid.powers import may_not, taken_back
+from moorage.pocketid.powers import is_birthmark, may_not, taken_back
 from moorage.pocketid.rest_types import Client
 
 from . import render
@@ -44,28 +44,56 @@ def is_another(seen: Seen) -> bool:
     """Whether the recorded client was deleted, and another one was made by hand under the same declared id: ids of secrets are drawn.
 
     It has secrets, none of which we know, or none at all, and is called otherwise or leads elsewhere than what the status saw. Either alone is no proof: people
-    replace secrets, and edit settings, of the client that is ours. What it is compared with stands where the namespace of the client cannot write, or cannot be guessed.
+    replace secrets, and edit settings, of the client that is ours. Where nobody looked for a while, what is not proven to be ours is another:
+    name and addresses are what the namespace chose.
     """
     found, status = seen.found, seen.client.status
-    if found is None or seen.client.spec.client_id is None or found.id != seen.known_id or status.client_secret is None:
+    if found is None or seen.client.spec.client_id is None or is_proven(seen, found, home=not seen.moved):
         return False
-    rows = status.secrets or ()
-    ids, times = {status.client_secret.id, status.client_secret.first}, {row.created for row in rows}
-    if not any(row.current for row in rows) or any(
-        row.id in ids or stamp(row.created_at) in times for row in found.secrets
-    ):
-        return False
-    stored = render.stored(seen.client, seen.kept.live, seen.kept.former)
-    marked, values = (
-        stored.history.mark.partition(" ")[0],
-        (stored.value, seen.declared.value if seen.declared else None),
-    )
-    begins = {prefix(value) for value in values if value} - {""}
-    if any(row.id == marked or row.prefix in begins for row in found.secrets):
+    if seen.is_doubted:
+        return found.id == (seen.way.client_id if seen.moved and seen.way is not None else seen.known_id)
+    if found.id != seen.known_id or not _had_secrets(seen, found) or _begins_like_ours(seen, found):
         return False
     there = found.raw
     saw = (status.name, status.callback_urls or (), status.logout_callback_urls or ())
     return saw != (found.name, tuple(there.get("callbackURLs") or ()), tuple(there.get("logoutCallbackURLs") or ()))
+
+
+def is_proven(seen: Seen, client: Client, *, home: bool) -> bool:
+    """Whether it has what nobody else can have given it: a secret of an id or a time that we know, or its first name.
+
+    Args:
+        home: it is looked at where the resource is at home, of which the status tells the times.
+    """
+    status, mark = seen.client.status, seen.client.status.client_secret
+    if is_newborn(seen, client):
+        return True
+    times = {row.created for row in status.secrets or ()} if home else set()
+    ids = {mark.id, mark.first} if mark is not None else set()
+    if any(row.id in ids or stamp(row.created_at) in times for row in client.secrets):
+        return True
+    marked = render.stored(seen.client, seen.kept.live, seen.kept.former).history.mark.partition(" ")[0]
+    return any(row.id == marked for row in client.secrets)
+
+
+def _had_secrets(seen: Seen, found: Client) -> bool:
+    """Whether the recorded client had a secret of ours that can be missed; elsewhere than where all may be had also whether this one has and that one had none.
+
+    While the status has the first name, a secret may have been made since.
+    """
+    status = seen.client.status
+    if status.client_secret is not None and any(row.current for row in status.secrets or ()):
+        return True
+    settled = status.name is not None and not is_birthmark(status.name, seen.client.metadata.uid)
+    return not seen.trusted and settled and bool(found.secrets)
+
+
+def _begins_like_ours(seen: Seen, found: Client) -> bool:
+    """Whether a secret begins like the stored or the declared value: nobody can guess how that of somebody else begins."""
+    stored = render.stored(seen.client, seen.kept.live, seen.kept.former)
+    values = (stored.value, seen.declared.value if seen.declared else None)
+    begins = {prefix(value) for value in values if value} - {""}
+    return any(row.prefix in begins for row in found.secrets)
 
 
 def _is_ours(seen: Seen, found: Client) -> bool:
@@ -89,4 +117,6 @@ def _is_that_of(seen: Seen, place: Place, found: Client) -> bool:
     """
     if not place.home or not place.believed or seen.instance is None or found.id != place.id:
         return False
-    return place.where.url.rstrip("/") == seen.instance.url
+    return place.where.url.rstrip("/") == seen.instance.url and (
+        not place.unproven or is_proven(seen, found, home=True)
+    )

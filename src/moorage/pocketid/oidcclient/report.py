@@ -32,6 +32,7 @@ from .secret_facts import remembered
 from .secret_snapshot import Mode, Secrets
 from .secret_steps import summary
 from .seen import Seen
+from .sizes import excess
 from .types_status import Elsewhere
 
 REASONS: Final = {
@@ -54,12 +55,18 @@ EVENTS: Final = (
 """Every event reason, for the reference."""
 
 
+_OF_ANOTHER: Final = (
+    "clientID", "clientSecret", "clientSecretSourceVersion", "secrets", "name", "callbackUrls", "logoutCallbackUrls", "unproven",
+)  # fmt: skip
+"""What the status told of a client that is gone."""
+
+
 def report(seen: Seen, outcome: Outcome) -> Report:
     """The condition, status fields and events of one pass."""
     if seen.terminating:
         return _leaving(seen, outcome)
     ready = _ready(seen, outcome)
-    return Report((ready,), _status(seen), _events(seen, ready))
+    return Report((ready,), _status(seen, lasting=ready.reason != "Creating"), _events(seen, ready))
 
 
 def _ready(seen: Seen, outcome: Outcome) -> Condition:
@@ -78,7 +85,7 @@ def _ready(seen: Seen, outcome: Outcome) -> Condition:
 def _events(seen: Seen, ready: Condition) -> tuple[Event, ...]:
     events = list(seen.happened)
     found = seen.found
-    if found is not None and seen.another:
+    if found is not None and seen.another and not seen.is_doubted:
         told = f"client {found.id} was deleted in Pocket-ID, and somebody made another one under its id"
         events.append(Event("Warning", "ClientLost", told))
     if found is not None and adopts(seen):
@@ -115,15 +122,19 @@ def _leaving(seen: Seen, outcome: Outcome) -> Report:
 # --- status
 
 
-def _status(seen: Seen) -> JsonObject:
-    """What was observed; what was not looked at stays as it is, and so does the way to a client that is left behind."""
+def _status(seen: Seen, *, lasting: bool) -> JsonObject:
+    """What was observed; what was not looked at stays as it is, and so does the way to a client that is left behind.
+
+    Args:
+        lasting: the next pass does not follow at once.
+    """
+    doubts = _doubts(seen) if lasting else {}
     if seen.held_back:
-        return {}
+        return doubts
     if seen.left_behind:
-        return {**_marked(seen), **_pending(seen), "moving": _moving(seen)}
+        return {**_marked(seen), **_pending(seen), **doubts, "moving": _moving(seen, unproven=lasting)}
     if overreach(seen):
-        others = ("clientID", "clientSecret", "clientSecretSourceVersion", "secrets") if seen.another else ()
-        return dict.fromkeys(("initialSecretPending", *others))
+        return {**(dict.fromkeys(_OF_ANOTHER) if seen.another else doubts), "initialSecretPending": None}
     match seen.look:
         case Found(client):
             return {**_bound(seen), **_client(client), **_secrets(seen, client), **_features(seen)}
@@ -131,7 +142,18 @@ def _status(seen: Seen) -> JsonObject:
             kept = ("clientID", "clientSecretSourceVersion", "clientSecret")
             forgotten = dict.fromkeys(kept) if lost or seen.moved else {}
             return {**_bound(seen), **forgotten, "initialSecretPending": None}
-    return {}
+    return doubts
+
+
+def _doubts(seen: Seen) -> JsonObject:
+    """That nobody looked at what the status tells of, by the word of the resource, where a person chose the id."""
+    spec, status = seen.client.spec, seen.client.status
+    if spec.client_id is None or not (seen.instance_fault or seen.held_back or seen.moved or excess(spec)):
+        return {}
+    doubts: JsonObject = {"unproven": True} if status.client_id else {}
+    if seen.instance_fault and status.moving:
+        doubts["moving"] = [{**_wire(item), "unproven": True} for item in status.moving]
+    return doubts
 
 
 def _bound(seen: Seen) -> JsonObject:
@@ -142,13 +164,19 @@ def _bound(seen: Seen) -> JsonObject:
     return {
         "instance": {"namespace": instance.key.namespace, "name": instance.key.name, "url": instance.url},
         "groupsVanished": True if seen.groups.vanished else None,
-        "moving": _moving(seen),
+        "unproven": None,
+        "moving": _moving(seen, unproven=True),
     }
 
 
-def _moving(seen: Seen) -> list[JsonObject] | None:
+def _moving(seen: Seen, *, unproven: bool) -> list[JsonObject] | None:
     """Where else there are clients: those that are still to go, and while the former home is one of them, the one that is made here."""
-    others = [Elsewhere(instance=place.where, client_id=place.id or None) for place in seen.to_leave if not place.home]
+    doubted = True if unproven and seen.client.spec.client_id is not None else None
+    others = [
+        Elsewhere(instance=place.where, client_id=place.id or None, unproven=doubted)
+        for place in seen.to_leave
+        if not place.home
+    ]
     here = stop_of(seen) if seen.left_behind else None
     return [_wire(item) for item in (*others, *((here,) if here else ()))] or None
 

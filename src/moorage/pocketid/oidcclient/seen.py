@@ -236,6 +236,17 @@ class Seen(Snapshot):
         return next((item for item in found if item.instance.url == instance.url), None)
 
     @property
+    def is_doubted(self) -> bool:
+        """Whether the recorded id alone proves nothing: it is declared, nobody looked for a while, and the instance takes no namespace's word for clients."""
+        recorded = self.way if self.moved else self.client.status
+        return (
+            not self.trusted
+            and self.client.spec.client_id is not None
+            and recorded is not None
+            and bool(recorded.unproven)
+        )
+
+    @property
     def is_recorded(self) -> bool:
         """Whether the status has the id of the client that was found, of this instance."""
         if self.found is None or self.another:
@@ -267,7 +278,7 @@ class Seen(Snapshot):
         """Whether a look must tell first what is there: something that the status does not know, or this very client at another address."""
         if place.there is not None:
             return False
-        return not place.id or (self.client.spec.client_id is not None and self.found is not None)
+        return not place.id or place.unproven or (self.client.spec.client_id is not None and self.found is not None)
 
     @property
     def told(self) -> Condition | None:

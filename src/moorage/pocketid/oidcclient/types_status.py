@@ -20,6 +20,7 @@ class Elsewhere(Model):
         alias="clientID",
         doc="Client ID there; absent from before it is made until that was seen, where the id is declared.",
     )
+    unproven: bool | None = field(None, doc="As `unproven` of the status, of this client.")
 
 
 class SecretStatus(Model):
@@ -65,6 +66,11 @@ class Status(Model):
     observed_generation: int | None = observed_generation_field()
     instance: BoundInstance | None = bound_field()
     client_id: str | None = field(None, alias="clientID", doc="Client ID in Pocket-ID.")
+    unproven: bool | None = field(
+        None,
+        doc="True since the resource selects no instance, another one, or is held back: whoever has a client with this declared id by now, nobody looks."
+        " Where the instance does not trust the namespace, only a secret that this status tells of proves that it is still ours.",
+    )
     moving: tuple[Elsewhere, ...] | None = field(
         None,
         doc="Clients of this resource at other instances than `instance`, as long as it moves: each is deleted there once the client is at its new home.",
