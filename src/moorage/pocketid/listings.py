@@ -1,6 +1,6 @@
 """Lists of a server that all passes share: one request a page for as long as a resync, however many objects ask.
 
-Enters: how to fetch, the time, how old an answer may be. Leaves: items by id. It is a memory of a moment ago: a room looks at the one
+Enters: who asks, how to fetch, the time, how old an answer may be. Leaves: items by id. It is a memory of a moment ago: a room looks at the one
 object again before it writes, and notes what it wrote, so that an old list causes a look too many and never a wrong write.
 Source: contracts of issue 5, one paged list an instance.
 """
@@ -16,7 +16,9 @@ from typing import Final, Generic, Protocol, TypeVar
 from .rest_errors import PocketIDError, RateLimited
 
 QUIET: Final = timedelta(seconds=2)
-"""How long a failed fetch answers for the others: a server in trouble is not asked by every object in turn."""
+"""How long a failed fetch answers for the others of its reader: a server in trouble is not asked by every object in turn."""
+KNOWN: Final = timedelta(days=1)
+"""How long a reader is remembered that asks no more: its key was exchanged, or its instance is gone."""
 
 
 class Identified(Protocol):
@@ -42,40 +44,48 @@ class Listing(Generic[T]):
     called: Callable[[T], str] | None = None
     _items: dict[str, T] = field(default_factory=dict)
     _named: dict[str, dict[str, T]] = field(default_factory=dict)
-    _fetched: datetime | None = None
-    _failure: tuple[PocketIDError, datetime] | None = None
+    _fetched: dict[str, datetime] = field(default_factory=dict)
+    _failures: dict[str, tuple[PocketIDError, datetime]] = field(default_factory=dict)
     _noted: dict[str, T | None] | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def get(self, fetch: Callable[[], Awaitable[Iterable[T]]], now: datetime, max_age: float) -> Mapping[str, T]:
-        """Items by id, fetched again when the last fetch is older than `max_age` seconds. It follows later answers: walk it before you wait.
+    async def get(
+        self, reader: str, fetch: Callable[[], Awaitable[Iterable[T]]], now: datetime, max_age: float
+    ) -> Mapping[str, T]:
+        """Items by id, fetched again when the reader's last fetch is older than `max_age` seconds. It follows later answers: walk it before you wait.
+
+        Args:
+            reader: whose right to see the list the server has judged, such as a digest of a key: nobody reads by the right of another, nor fails by it.
 
         Raises:
             PocketIDError: the list could not be fetched, now or a moment ago.
         """
         async with self._lock:
-            if self._fetched is not None and timedelta(0) <= now - self._fetched < timedelta(seconds=max_age):
+            fetched, failure = self._fetched.get(reader), self._failures.get(reader)
+            if fetched is not None and timedelta(0) <= now - fetched < timedelta(seconds=max_age):
                 return self._items
-            if self._failure is not None and now < self._failure[1]:
-                raise self._failure[0]
-            await self._fetch(fetch, now)
+            if failure is not None and now < failure[1]:
+                raise failure[0]
+            await self._fetch(reader, fetch, now)
             return self._items
 
     def named(self, name: str) -> tuple[T, ...]:
         """Items that are called so, of the last `get` and what was noted since."""
         return tuple(self._named.get(name, {}).values())
 
-    async def _fetch(self, fetch: Callable[[], Awaitable[Iterable[T]]], now: datetime) -> None:
+    async def _fetch(self, reader: str, fetch: Callable[[], Awaitable[Iterable[T]]], now: datetime) -> None:
         self._noted = {}
+        self._failures = {who: failure for who, failure in self._failures.items() if now < failure[1]}
         try:
             found = {item.id: item for item in await fetch()}
         except PocketIDError as error:
             wait = timedelta(seconds=error.retry_after) if isinstance(error, RateLimited) else QUIET
-            self._failure = (error, now + max(wait, QUIET))
+            self._failures[reader] = (error, now + max(wait, QUIET))
             raise
         finally:
             noted, self._noted = self._noted or {}, None
-        self._items, self._named, self._fetched, self._failure = {}, {}, now, None
+        self._items, self._named = {}, {}
+        self._fetched = {who: then for who, then in self._fetched.items() if now - then < KNOWN} | {reader: now}
         for id, item in {**found, **noted}.items():
             self._put(id, item)
 
@@ -93,11 +103,11 @@ class Listing(Generic[T]):
 
     def expire(self) -> None:
         """Fetch it anew for the next who asks: a write was sent, and nobody knows what became of it."""
-        self._fetched = None
+        self._fetched.clear()
 
     def let_go(self) -> None:
         """Keep nothing, and answer with nothing that was kept."""
-        self._items, self._named, self._fetched = {}, {}, None
+        self._items, self._named, self._fetched = {}, {}, {}
 
     def _put(self, id: str, item: T | None) -> None:
         before = self._items.get(id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import re
 import ssl
 from collections import Counter
@@ -23,6 +24,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from moorage.calling import line, wire
 from moorage.core.backoff import parse_retry_after
+from moorage.core.digest import concealed_digest
 from moorage.core.secret import SecretText
 from moorage.net import calls
 from moorage.net.guard import UnusableRoots, trust
@@ -40,6 +42,7 @@ from .rest_errors import (
 )
 from .weights import Scale, Weights
 
+_CONCEALED: Final = os.urandom(32)
 TIMEOUT: Final = 30.0
 """Seconds of a request. A write with a logo waits for the server's own download, which may take 15 s."""
 FIRST_USE: Final = 0.2
@@ -149,6 +152,11 @@ class Caller:
     def url(self) -> str:
         """Address of the server, without a trailing slash."""
         return self._server.url.rstrip("/")
+
+    @property
+    def reader(self) -> str:
+        """Whose rights it asks by: a digest of the key, another one in each process."""
+        return concealed_digest(self._server.api_key.reveal(), _CONCEALED)
 
     async def ask(self, call: Call) -> Any:
         """Send it; the decoded JSON, None for an answer without a body.

@@ -74,9 +74,10 @@ def _bond(world: World, instance: JsonObject, left: BoundInstance | None) -> Bon
 
 @dataclass(frozen=True)
 class Search(Generic[T]):
-    """How to find a counterpart: the shared list and how to fill it, one by its id, the one that would be adopted."""
+    """How to find a counterpart: the shared list, who reads it and how to fill it, one by its id, the one that would be adopted."""
 
     listing: Listing[T]
+    reader: str
     every: Callable[[], Awaitable[Iterable[T]]]
     one: Callable[[str], Awaitable[T]]
     fits: Callable[[T], bool]
@@ -88,7 +89,7 @@ async def find(world: World, seen: Seen, search: Search[T]) -> Seen:
     What the shared list does not know is asked for by its id before it counts as deleted.
     """
     try:
-        items = await search.listing.get(search.every, world.now(), seen.resync)
+        items = await search.listing.get(search.reader, search.every, world.now(), seen.resync)
         if seen.known is not None:
             found = items.get(seen.known)
             if found is not None:

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from moorage.pocketid.listings import Listing
-from moorage.pocketid.rest_errors import Unreachable
+from moorage.pocketid.rest_errors import Forbidden, Unreachable
 
+US = "digest of our key"
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
 
 
@@ -35,7 +36,7 @@ async def fetched(listing: Listing[Item], now: datetime, *items: Item) -> None:
     async def fetch() -> tuple[Item, ...]:
         return items
 
-    await listing.get(fetch, now, 1.0)
+    await listing.get(US, fetch, now, 1.0)
 
 
 async def test_items_are_found_by_their_name() -> None:
@@ -82,7 +83,7 @@ async def test_what_is_noted_while_the_list_is_fetched_counts_more() -> None:
         listing.forget("2")
         return ONE, TWO
 
-    assert {"1": Item("1", "wiki")} == await listing.get(fetch, NOW, 1.0)
+    assert {"1": Item("1", "wiki")} == await listing.get(US, fetch, NOW, 1.0)
     assert listing.named("shop") == ()
 
 
@@ -102,5 +103,28 @@ async def test_a_failed_fetch_leaves_what_was_known() -> None:
         raise Unreachable("GET /api/oidc/clients", "gone")
 
     with pytest.raises(Unreachable):
-        await listing.get(fetch, NOW + timedelta(seconds=2), 1.0)
+        await listing.get(US, fetch, NOW + timedelta(seconds=2), 1.0)
     assert listing.named("shop") == (ONE,)
+
+
+async def test_nobody_reads_a_list_by_the_right_of_another() -> None:
+    """Whose key the server refuses sees nothing of what another key fetched a moment ago."""
+    listing = await kept(ONE)
+
+    async def refused() -> tuple[Item, ...]:
+        raise Forbidden("GET /api/oidc/clients", "forbidden")
+
+    with pytest.raises(Forbidden):
+        await listing.get("digest of a stranger's key", refused, NOW, 60.0)
+
+
+async def test_nobody_fails_by_the_key_of_another() -> None:
+    """A refused key answers for those that have it; others ask by theirs."""
+    listing: Listing[Item] = Listing()
+
+    async def refused() -> tuple[Item, ...]:
+        raise Forbidden("GET /api/oidc/clients", "forbidden")
+
+    with pytest.raises(Forbidden):
+        await listing.get("digest of a stranger's key", refused, NOW, 60.0)
+    await fetched(listing, NOW, ONE)

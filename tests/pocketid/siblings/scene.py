@@ -125,11 +125,11 @@ class Scene:
         meta = {"name": name, "namespace": NAMESPACE, "labels": labels}
         spec = {"external": {"url": url or self.url, "apiKeySecretRef": {"name": "api-key", "key": "token"}}}
         await self.client.create(rt, {"apiVersion": rt.api_version, "kind": rt.kind, "metadata": meta, "spec": spec})
-        await self.ready(name)
+        await self.ready(name, url=url)
 
-    async def ready(self, name: str = "main", *, up: bool = True) -> None:
-        """Say that the instance can be used, or cannot."""
-        await self.says("Instance", name, version=self.fake.version, url=self.url, conditions=condition(up))
+    async def ready(self, name: str = "main", *, up: bool = True, url: str = "") -> None:
+        """Say that the instance can be used, or cannot, at the scene's server or another one."""
+        await self.says("Instance", name, version=self.fake.version, url=url or self.url, conditions=condition(up))
 
 
 def condition(up: bool = True, reason: str = "Ready") -> list[JsonObject]:

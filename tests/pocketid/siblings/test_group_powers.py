@@ -15,7 +15,8 @@ from tests.fakes.pocketid.model import Group
 from moorage.core.meta import Key
 from moorage.core.outcome import Done, Failed
 from moorage.pocketid.instance.types import KIND as INSTANCE
-from moorage.pocketid.reach import lists_of
+from moorage.pocketid.reach import lists_of, reach
+from moorage.pocketid.rest import PocketID
 from moorage.pocketid.usergroup.room import ROOM
 from moorage.runtime.room import Event
 from moorage.runtime.walk import Walk
@@ -96,8 +97,12 @@ async def test_a_group_that_is_made_by_hand_at_the_same_moment_is_not_taken_over
     await here.make(KIND, NAME)
     async with here.world() as world:
         walk = Walk(ROOM, world)
-        lists_of(world, here.url).groups.expire()
-        await lists_of(world, here.url).groups.get(nobody_is_there, world.now(), 60)
+        instance = world.cache.get(INSTANCE.resource, Key(HOME, "main"))
+        assert instance is not None
+        groups, remote = lists_of(world, here.url).groups, reach(world, instance)
+        assert isinstance(remote, PocketID)
+        groups.expire()
+        await groups.get(remote.reader, nobody_is_there, world.now(), 60)
         staff(here)
         assert (await walk(Key(NAMESPACE, NAME))).reason == "NotPermitted"
     (group,) = here.fake.store.groups.values()

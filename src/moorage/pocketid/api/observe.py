@@ -69,6 +69,7 @@ async def observe(world: World, key: Key) -> Seen | None:
 def _search(world: World, seen: Seen, client: PocketID) -> Search[Api]:
     return Search(
         lists_of(world, client.url).apis,
+        client.reader,
         client.list_apis,
         client.get_api,
         lambda api: audience(api.resource) == seen.audience,

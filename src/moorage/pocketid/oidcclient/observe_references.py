@@ -67,7 +67,7 @@ async def groups_of(world: World, seen: Seen, lists: Lists) -> Groups:
         return seen.groups
     assert seen.remote is not None
     try:
-        known = await lists.groups.get(seen.remote.list_user_groups, seen.now, seen.settings.resync)
+        known = await lists.groups.get(seen.remote.reader, seen.remote.list_user_groups, seen.now, seen.settings.resync)
         search = _Search(seen.remote, dict(known), lists)
         direct = [await _direct(world, seen, ref, search) for ref in refs]
         reverse = [(name, await _reverse(world, seen, name, search)) for name in listing]

@@ -59,7 +59,9 @@ async def observe(world: World, key: Key) -> Seen | None:
 
 async def _asked(world: World, seen: Seen, client: PocketID) -> Seen:
     listing = lists_of(world, client.url).users
-    search: Search[User] = Search(listing, client.list_users, client.get_user, lambda user: _fits(seen, user))
+    search: Search[User] = Search(
+        listing, client.reader, client.list_users, client.get_user, lambda user: _fits(seen, user)
+    )
     seen = await find(world, seen, search)
     if seen.found is None and seen.look is None:
         seen = await _by_address(world, seen, search)
@@ -84,7 +86,7 @@ async def _by_address(world: World, seen: Seen, search: Search[User]) -> Seen:
     if email is None or seen.resource.spec.user_id is not None:
         return seen
     try:
-        users = await search.listing.get(search.every, world.now(), seen.resync)
+        users = await search.listing.get(search.reader, search.every, world.now(), seen.resync)
     except PocketIDError as error:
         return replace(seen, look=trouble_of(error))
     wanted = email.casefold()

@@ -64,7 +64,11 @@ async def observe(world: World, key: Key) -> Seen | None:
 def _search(world: World, seen: Seen, client: PocketID) -> Search[Group]:
     lists = lists_of(world, client.url)
     return Search(
-        lists.groups, client.list_user_groups, client.get_user_group, lambda group: nfc(group.name) == seen.name
+        lists.groups,
+        client.reader,
+        client.list_user_groups,
+        client.get_user_group,
+        lambda group: nfc(group.name) == seen.name,
     )
 
 
@@ -115,7 +119,7 @@ async def _with_members(world: World, seen: Seen, client: PocketID) -> Seen:
     found: set[str] = set()
     missing: list[str] = []
     try:
-        users = await lists_of(world, client.url).users.get(client.list_users, world.now(), seen.resync)
+        users = await lists_of(world, client.url).users.get(client.reader, client.list_users, world.now(), seen.resync)
         by_name = {user.username.casefold(): user for user in users.values()}
         for name in declared.usernames or ():
             user = by_name.get(name.casefold()) or await _named(world, client, name)
