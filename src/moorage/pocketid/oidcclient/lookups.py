@@ -62,6 +62,7 @@ class Place:
         home: whether the resource is bound to it still.
         trusted: it trusts the namespace with what exists there.
         believed: the selected instance trusts its namespace, so what was seen there says something of what is here.
+        believes: it trusts the namespace of the selected instance, so what that one says of its server counts for what is left here.
         unproven: nobody looked at it for a while, so a declared id tells not enough.
         there: what a look of this pass found there.
     """
@@ -72,6 +73,7 @@ class Place:
     home: bool = False
     trusted: bool = False
     believed: bool = False
+    believes: bool = False
     unproven: bool = False
     there: Lookup = None
 

@@ -90,7 +90,8 @@ def _with_places(world: World, seen: Seen, here: Key) -> Seen:
         trusted = obj is not None and trusts(obj, seen.key.namespace)
         believed = selected is not None and trusts(selected, where.namespace)
         doubted = unproven and not trusted and seen.client.spec.client_id is not None
-        places.append(Place(where, id, facts, home, trusted, believed, doubted))
+        believes = obj is not None and trusts(obj, here.namespace)
+        places.append(Place(where, id, facts, home, trusted, believed, believes, doubted))
         if obj is not None and not isinstance(remote := reach(world, obj), NotReachable):
             elsewhere[places[-1].key] = remote
     return seen.after(places=tuple(places), elsewhere=elsewhere)

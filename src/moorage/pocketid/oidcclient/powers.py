@@ -111,12 +111,11 @@ def _is_ours(seen: Seen, found: Client) -> bool:
 
 
 def _is_that_of(seen: Seen, place: Place, found: Client) -> bool:
-    """Whether the status tells of this client from an instance that the selected one believes, at its address.
+    """Whether the status tells of this client from an instance that the selected one believes, at its address; at another it is one by a secret of ours.
 
     Whoever may create an instance has it name any address, with a key that may not even read what is there.
     """
     if not place.home or not place.believed or seen.instance is None or found.id != place.id:
         return False
-    return place.where.url.rstrip("/") == seen.instance.url and (
-        not place.unproven or is_proven(seen, found, home=True)
-    )
+    same = place.where.url.rstrip("/") == seen.instance.url and not place.unproven
+    return same or is_proven(seen, found, home=True)

@@ -95,9 +95,22 @@ def _events(seen: Seen, ready: Condition) -> tuple[Event, ...]:
         events.append(Event("Warning", "Conflict", message))
     events += _deferred(seen)
     events += orphaned(seen)
+    events += _stayed(seen)
     if not ready.is_true and ready.reason in EVENTS:
         events.append(Event("Warning", ready.reason, ready.message))
     return tuple(events)
+
+
+def _stayed(seen: Seen) -> list[Event]:
+    """That a client was not deleted where it was left, once the status forgets that place."""
+    if seen.held_back or seen.left_behind or overreach(seen):
+        return []
+    why = "that instance and the selected one stand for one server"
+    return [
+        Event("Normal", "ClientRetained", f"client {place.id} stays at PocketIDInstance {place.key}: {why}")
+        for place in seen.stays
+        if place.id
+    ]
 
 
 def _deferred(seen: Seen) -> list[Event]:

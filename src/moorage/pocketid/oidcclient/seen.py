@@ -274,6 +274,11 @@ class Seen(Snapshot):
             and not self._has_stayed(place)
         )
 
+    @property
+    def stays(self) -> tuple[Place, ...]:
+        """Where the client is not deleted, as it is the one of the selected instance."""
+        return tuple(place for place in self._going if self._has_stayed(place))
+
     def is_doubtful(self, place: Place) -> bool:
         """Whether a look must tell first what is there: something that the status does not know, or this very client at another address."""
         if place.there is not None:
@@ -301,11 +306,18 @@ class Seen(Snapshot):
         return tuple(place for place in self.places if place.facts is not None and not place.facts.leaves)
 
     def _has_stayed(self, place: Place) -> bool:
-        """Whether the client of both instances is one: they stand for one server. An id that a person chose may be on two; ids of secrets are drawn."""
+        """Whether the client of both instances is one: they stand for one server. An id that a person chose may be on two; ids of secrets are drawn.
+
+        A server of somebody's own may give any of them: they count where the place that is left trusts the namespace of the new instance.
+        """
         found, left, here = self.found, place.facts, self.instance
         if found is None or left is None or here is None or found.id != (place.id or self.client.spec.client_id):
             return False
-        if self.client.spec.client_id is None or left.url == here.url or left.issuer == here.issuer:
+        if left.url == here.url:
+            return True
+        if not place.believes:
+            return False
+        if self.client.spec.client_id is None or left.issuer == here.issuer:
             return True
         there = place.there.client.secrets if isinstance(place.there, Found) else ()
         return not {item.id for item in there}.isdisjoint(item.id for item in found.secrets)
