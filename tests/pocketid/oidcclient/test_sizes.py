@@ -6,11 +6,13 @@ import json
 
 import pytest
 
+from moorage.core.meta import Key
 from moorage.core.outcome import Stalled
+from moorage.kube.resources import SECRETS
 from moorage.pocketid.oidcclient.sizes import LIMIT, excess
 from moorage.pocketid.oidcclient.types import KIND, Spec
 
-from .scene import CALLBACK, KEY, Scene, resource
+from .scene import CALLBACK, KEY, NAMESPACE, SECRET, Scene, resource, until
 from .test_adoption import there
 from .test_features import config_map, identity
 
@@ -68,6 +70,8 @@ async def test_a_client_that_was_served_before_keeps_what_it_has_and_goes_with_i
     await here.client.delete(KIND.resource, KEY)
     await here.settle()
     assert here.fake.store.clients == {}
+    async with here.world() as world:
+        await until(lambda: world.cache.get(SECRETS, Key(NAMESPACE, SECRET)) is None)
 
 
 async def test_lists_at_the_server_that_nobody_declares_stay_as_they_are(here: Scene) -> None:
