@@ -171,9 +171,10 @@ async def unfinished(world: World, seen: Seen, search: Search[Any], noun: Noun, 
     there = seen.found
     if there is None:
         return seen
-    if is_newborn(seen, birth):
+    rival = _rival(world, seen, noun)
+    if is_newborn(seen, birth) and not rival:
         return replace(seen, known=there.id)
-    rival, seen = _rival(world, seen, noun), replace(seen, found=None)
+    seen = replace(seen, found=None)
     if rival or not seen.bond.trusts:
         return seen
     told = f"{noun.word} {getattr(there, noun.shown)!r} (id {there.id}) may be there for this resource, whose status has no id: it stays; delete it by hand if it is not wanted"

@@ -100,6 +100,34 @@ async def test_a_client_of_others_with_the_declared_id_stays(apart: Scene) -> No
     assert told(apart, "ClientOrphaned") == []
 
 
+@pytest.mark.parametrize("spec", MODES.values(), ids=list(MODES))
+async def test_a_client_that_another_resource_has_by_now_stays(apart: Scene, spec: JsonObject) -> None:
+    """Made for this one, and not answered; then adopted by one that may, under the very id: it is that one's."""
+    await unanswered(apart, **spec)
+    (id,) = apart.fake.store.clients
+    await apart.make("heir", clientID=id)
+    heir = Key(KEY.namespace, "heir")
+    await apart.settle(heir)
+    assert (await apart.ready("heir"))[0] == "True/Reconciled"
+    await deleted(apart)
+    assert list(apart.fake.store.clients) == [id]
+    await apart.proven("heir-oidc-credentials")
+
+
+async def test_a_deletion_that_the_server_refuses_says_where_and_the_way_out(apart: Scene) -> None:
+    """The key is no administrator's any more."""
+    await unanswered(apart)
+    apart.fake.faults.add("status", method="GET", path="/api/oidc/clients", status=403, code="forbidden", times=-1)
+    await apart.client.delete(KIND.resource, TENANT)
+    await apart.settle(TENANT)
+    (ready,) = (await apart.client.get(KIND.resource, TENANT))["status"]["conditions"]
+    assert "PocketIDInstance apps/pocketid: GET /api/oidc/clients: Pocket-ID answered 403" in ready["message"]
+    assert "set deletionPolicy to Retain to leave the client in Pocket-ID" in ready["message"]
+    await apart.client.patch(KIND.resource, TENANT, {"spec": {"deletionPolicy": "Retain"}})
+    await apart.settle(TENANT)
+    assert not await apart.is_there(TENANT)
+
+
 async def test_a_deletion_waits_for_a_server_that_may_hold_it(apart: Scene) -> None:
     """It was asked to make a client; when it answers again that one is found."""
     await unanswered(apart)

@@ -32,6 +32,7 @@ class Case:
     spec: dict[str, Any]
     path: str
     store: str
+    field: str
 
     def there(self, here: Scene) -> list[Any]:
         """What the server has."""
@@ -39,8 +40,8 @@ class Case:
 
 
 CASES = (
-    Case("UserGroup", GROUP_ROOM, {}, "/api/user-groups", "groups"),
-    Case("API", API_ROOM, {"resource": "https://orders.example.org"}, "/api/apis", "apis"),
+    Case("UserGroup", GROUP_ROOM, {}, "/api/user-groups", "groups", "groupID"),
+    Case("API", API_ROOM, {"resource": "https://orders.example.org"}, "/api/apis", "apis", "apiID"),
 )
 each = pytest.mark.parametrize("case", CASES, ids=[item.kind for item in CASES])
 
@@ -74,6 +75,19 @@ async def test_what_can_only_be_ours_goes_with_the_resource(tmp_path: Path, case
         await here.make(case.kind, NAME, **case.spec)
         await here.settle(NAME)
         assert ready(await here.stored(case.kind, NAME)) == "True/Reconciled"
+
+
+@each
+async def test_what_another_resource_has_by_now_stays(tmp_path: Path, case: Case) -> None:
+    """Its status has the id; it just did not give it its own name yet."""
+    async with elsewhere(tmp_path, case.room) as here:
+        await unanswered(here, case)
+        (made,) = case.there(here)
+        bound = (await here.stored(case.kind, NAME) or {})["status"]["instance"]
+        await here.make(case.kind, "heir", **case.spec)
+        await here.says(case.kind, "heir", instance=bound, **{case.field: made.id})
+        await deleted(here, case)
+        assert case.there(here) == [made]
 
 
 @each

@@ -57,7 +57,7 @@ async def apply(world: World, seen: Seen, plan: Plan) -> Seen:
             lists_of(world, seen.remote.url).clients.expire()
         if isinstance(plan, ChangeSecrets) and isinstance(plan.step, Mint):
             metrics.rotated(seen.key, plan.step.trigger, "error")
-        return failed(seen, plan, str(error), _wait(error, seen))
+        return failed(seen, plan, _said(seen, plan, error), _wait(error, seen))
     except Conflict:
         raise
     except ApiError as error:
@@ -69,6 +69,18 @@ async def apply(world: World, seen: Seen, plan: Plan) -> Seen:
 def failed(seen: Seen, plan: Plan, message: str, after: float | None) -> Seen:
     """The snapshot in which the plan's part has ended."""
     return seen.after(failures={**seen.failures, plan.part: Failure(message, after)})
+
+
+def _said(seen: Seen, plan: Plan, error: PocketIDError) -> str:
+    """The answer; where something is held up that is to go, also at which instance, and the way out."""
+    match plan:
+        case LookThere(instance) | LeaveInstance(instance):
+            at = instance
+        case DeleteClient() if seen.instance is not None:
+            at = seen.instance.key
+        case _:
+            return str(error)
+    return f"PocketIDInstance {at}: {error}; set deletionPolicy to Retain to leave the client in Pocket-ID"
 
 
 def _wait(error: PocketIDError, seen: Seen) -> float | None:

@@ -120,13 +120,17 @@ def _with_rival(world: World, seen: Seen, obj: JsonObject) -> Seen:
     return seen.after(rival=str(rival.key), held_back=rival.first)
 
 
-def _claimant(world: World, seen: Seen, obj: JsonObject, id: str) -> str | None:
-    """The other resource that has the client of that id; of interest only while this one has none."""
+def _claimant(world: World, seen: Seen, obj: JsonObject, id: str, at: Key | None = None) -> str | None:
+    """The other resource that has the client of that id; of interest only while this one has none.
+
+    Args:
+        at: the instance; None: the selected one.
+    """
     if seen.known_id is not None or seen.instance is None:
         return None
     instances = world.cache.list(INSTANCE.resource)
-    here = next(item for item in instances if key_of(item) == seen.instance.key)
-    if (taker := _taker(world, seen, obj, id)) is not None:
+    here = next(item for item in instances if key_of(item) == (at or seen.instance.key))
+    if at is None and (taker := _taker(world, seen, obj, id)) is not None:
         return taker
     for item in world.cache.list(KIND.resource, index=BY_CLAIM, value=f"id:{id}"):
         if item["metadata"]["uid"] != obj["metadata"]["uid"] and has_client(item, here, instances, id):

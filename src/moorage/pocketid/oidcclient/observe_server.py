@@ -90,7 +90,7 @@ async def _look(seen: Seen, remote: PocketID, lists: Lists) -> Lookup:
 
 
 async def look_there(seen: Seen, place: Place | None, remote: PocketID, lists: Lists) -> Found | Ambiguous | Absent:
-    """What is there of the resource, at a former instance or at the one that it is bound to: found is what only our own create can have made.
+    """What is there of the resource, at a former instance or at the one that it is bound to: found is what only our own create can have made, and nobody else has by now.
 
     Args:
         place: the former instance; None: the present one, of a resource on its way out.
@@ -112,7 +112,8 @@ async def look_there(seen: Seen, place: Place | None, remote: PocketID, lists: L
     listed = (await lists.clients.get(remote.reader, remote.list_oidc_clients, seen.now, YOUNG)).values()
     drawn = drawn_id(seen.client.metadata.uid, key)
     ours = (item for item in listed if item.id == drawn or is_newborn(seen, item))
-    if (found := next(ours, None)) is not None:
+    at = place.key if place is not None else None
+    if (found := next((item for item in ours if seen.claimed(item.id, at) is None), None)) is not None:
         return Found(found)
     trusted = seen.trusted if place is None else place.trusted
     like = tuple(item.id for item in listed if _is_like(seen, item)) if trusted else ()

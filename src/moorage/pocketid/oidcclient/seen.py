@@ -146,7 +146,7 @@ class Seen(Snapshot):
         trusted: the instance trusts the namespace with what exists at the server already.
         api_fault: why there is no API client.
         rival: another resource that claims the same client; `held_back`: it is the other's.
-        claimed: which other resource has the client of an id; for looks only.
+        claimed: which other resource has the client of an id, at the selected instance or at the one of a key; for looks only.
         identities: federated identities with their keys read, as the server takes them, or why not.
         another: the recorded client is gone, and somebody made this one under its id.
         created: the client was made in this pass.
@@ -168,7 +168,7 @@ class Seen(Snapshot):
     places: tuple[Place, ...] = ()
     rival: str = ""
     held_back: bool = False
-    claimed: Callable[[str], str | None] = field(default=lambda _id: None, repr=False, compare=False)
+    claimed: Callable[..., str | None] = field(default=lambda _id, _at=None: None, repr=False, compare=False)
     look: Lookup = None
     groups: Groups = Groups()
     identities: tuple[JsonObject, ...] | Fault = ()
