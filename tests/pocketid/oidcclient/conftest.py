@@ -9,6 +9,8 @@ import pytest
 
 from .proof import prove
 from .scene import Scene, scene
+from .test_other_instances import namespace
+from .test_powers import TENANT
 
 
 @pytest.fixture
@@ -16,3 +18,11 @@ async def here(tmp_path: Path) -> AsyncIterator[Scene]:
     async with scene(tmp_path) as made:
         yield made
         await prove(made)
+
+
+@pytest.fixture
+async def admitting(tmp_path: Path) -> AsyncIterator[Scene]:
+    """A scene with a namespace that the instance admits. It ends without that proof: not all of its clients are ours."""
+    async with scene(tmp_path) as made:
+        await namespace(made, TENANT.namespace)
+        yield made

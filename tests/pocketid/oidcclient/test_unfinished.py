@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,10 @@ from moorage.pocketid.oidcclient.types import KIND
 from .lives import anew_by
 from .scene import CALLBACK, INSTANCE_KEY, KEY, Scene, fresh, scene
 from .test_adoption import there
-from .test_other_instances import namespace, place
+from .test_other_instances import place
 from .test_powers import MODES, TENANT, asks, looked, said
 
 pytestmark = pytest.mark.case("PIDX3")
-
-
-@pytest.fixture
-async def apart(tmp_path: Path) -> AsyncIterator[Scene]:
-    """A scene with a namespace that the instance admits."""
-    async with scene(tmp_path) as made:
-        await namespace(made, TENANT.namespace)
-        yield made
 
 
 async def unanswered(here: Scene, key: Key = TENANT, **spec: Any) -> None:
@@ -56,105 +47,105 @@ def told(here: Scene, reason: str) -> list[str]:
 
 @pytest.mark.parametrize("spec", MODES.values(), ids=list(MODES))
 async def test_a_client_whose_making_was_not_answered_is_deleted_with_the_resource(
-    apart: Scene, spec: JsonObject
+    admitting: Scene, spec: JsonObject
 ) -> None:
     """And the next resource of that name is not locked out by what it left."""
-    await unanswered(apart, **spec)
-    await deleted(apart)
-    assert apart.fake.store.clients == {}
-    assert [item.method for item in apart.fake.journal] == ["GET", "DELETE"]
-    assert said(await asks(apart, **spec)) == "True/Reconciled"
+    await unanswered(admitting, **spec)
+    await deleted(admitting)
+    assert admitting.fake.store.clients == {}
+    assert [item.method for item in admitting.fake.journal] == ["GET", "DELETE"]
+    assert said(await asks(admitting, **spec)) == "True/Reconciled"
 
 
-async def test_it_stays_where_the_deletion_policy_says_so(apart: Scene) -> None:
-    await unanswered(apart, deletionPolicy="Retain")
-    await deleted(apart)
-    assert len(apart.fake.store.clients) == 1
-    assert apart.fake.journal.lines() == []
+async def test_it_stays_where_the_deletion_policy_says_so(admitting: Scene) -> None:
+    await unanswered(admitting, deletionPolicy="Retain")
+    await deleted(admitting)
+    assert len(admitting.fake.store.clients) == 1
+    assert admitting.fake.journal.lines() == []
 
 
 @pytest.mark.parametrize("spec", [{}, {"clientID": "wiki-app"}], ids=["drawn", "declared"])
-async def test_what_may_be_ours_or_anybodys_stays_and_is_told(apart: Scene, spec: JsonObject) -> None:
+async def test_what_may_be_ours_or_anybodys_stays_and_is_told(admitting: Scene, spec: JsonObject) -> None:
     """In a namespace that the instance trusts nothing tells who made it."""
-    await unanswered(apart, KEY, **spec)
-    await deleted(apart, KEY)
-    (id,) = apart.fake.store.clients
-    (message,) = told(apart, "ClientOrphaned")
+    await unanswered(admitting, KEY, **spec)
+    await deleted(admitting, KEY)
+    (id,) = admitting.fake.store.clients
+    (message,) = told(admitting, "ClientOrphaned")
     assert f"client {id} may be there" in message
 
 
-async def test_nothing_is_told_where_nothing_was_made(apart: Scene) -> None:
-    apart.fake.faults.add("status", method="POST", path="/api/oidc/clients", status=503, times=1)
+async def test_nothing_is_told_where_nothing_was_made(admitting: Scene) -> None:
+    admitting.fake.faults.add("status", method="POST", path="/api/oidc/clients", status=503, times=1)
     for key in (KEY, TENANT):
-        await place(apart, key.namespace, KIND, key.name, {"callbackUrls": [CALLBACK]})
-        await apart.once(key)
-        await deleted(apart, key)
-    assert told(apart, "ClientOrphaned") == []
+        await place(admitting, key.namespace, KIND, key.name, {"callbackUrls": [CALLBACK]})
+        await admitting.once(key)
+        await deleted(admitting, key)
+    assert told(admitting, "ClientOrphaned") == []
 
 
-async def test_a_client_of_others_with_the_declared_id_stays(apart: Scene) -> None:
-    there(apart, "grafana")
-    assert said(await asks(apart, clientID="grafana")) == "False/NotPermitted"
-    await deleted(apart)
-    assert list(apart.fake.store.clients) == ["grafana"]
-    assert told(apart, "ClientOrphaned") == []
+async def test_a_client_of_others_with_the_declared_id_stays(admitting: Scene) -> None:
+    there(admitting, "grafana")
+    assert said(await asks(admitting, clientID="grafana")) == "False/NotPermitted"
+    await deleted(admitting)
+    assert list(admitting.fake.store.clients) == ["grafana"]
+    assert told(admitting, "ClientOrphaned") == []
 
 
 @pytest.mark.parametrize("spec", MODES.values(), ids=list(MODES))
-async def test_a_client_that_another_resource_has_by_now_stays(apart: Scene, spec: JsonObject) -> None:
+async def test_a_client_that_another_resource_has_by_now_stays(admitting: Scene, spec: JsonObject) -> None:
     """Made for this one, and not answered; then adopted by one that may, under the very id: it is that one's."""
-    await unanswered(apart, **spec)
-    (id,) = apart.fake.store.clients
-    await apart.make("heir", clientID=id)
+    await unanswered(admitting, **spec)
+    (id,) = admitting.fake.store.clients
+    await admitting.make("heir", clientID=id)
     heir = Key(KEY.namespace, "heir")
-    await apart.settle(heir)
-    assert (await apart.ready("heir"))[0] == "True/Reconciled"
-    await deleted(apart)
-    assert list(apart.fake.store.clients) == [id]
-    await apart.proven("heir-oidc-credentials")
+    await admitting.settle(heir)
+    assert (await admitting.ready("heir"))[0] == "True/Reconciled"
+    await deleted(admitting)
+    assert list(admitting.fake.store.clients) == [id]
+    await admitting.proven("heir-oidc-credentials")
 
 
-async def test_a_deletion_that_the_server_refuses_says_where_and_the_way_out(apart: Scene) -> None:
+async def test_a_deletion_that_the_server_refuses_says_where_and_the_way_out(admitting: Scene) -> None:
     """The key is no administrator's any more."""
-    await unanswered(apart)
-    apart.fake.faults.add("status", method="GET", path="/api/oidc/clients", status=403, code="forbidden", times=-1)
-    await apart.client.delete(KIND.resource, TENANT)
-    await apart.settle(TENANT)
-    (ready,) = (await apart.client.get(KIND.resource, TENANT))["status"]["conditions"]
+    await unanswered(admitting)
+    admitting.fake.faults.add("status", method="GET", path="/api/oidc/clients", status=403, code="forbidden", times=-1)
+    await admitting.client.delete(KIND.resource, TENANT)
+    await admitting.settle(TENANT)
+    (ready,) = (await admitting.client.get(KIND.resource, TENANT))["status"]["conditions"]
     assert "PocketIDInstance apps/pocketid: GET /api/oidc/clients: Pocket-ID answered 403" in ready["message"]
     assert "set deletionPolicy to Retain to leave the client in Pocket-ID" in ready["message"]
-    await apart.client.patch(KIND.resource, TENANT, {"spec": {"deletionPolicy": "Retain"}})
-    await apart.settle(TENANT)
-    assert not await apart.is_there(TENANT)
+    await admitting.client.patch(KIND.resource, TENANT, {"spec": {"deletionPolicy": "Retain"}})
+    await admitting.settle(TENANT)
+    assert not await admitting.is_there(TENANT)
 
 
-async def test_a_deletion_waits_for_a_server_that_may_hold_it(apart: Scene) -> None:
+async def test_a_deletion_waits_for_a_server_that_may_hold_it(admitting: Scene) -> None:
     """It was asked to make a client; when it answers again that one is found."""
-    await unanswered(apart)
-    apart.fake.faults.add("status", status=503, times=-1)
-    await apart.client.delete(KIND.resource, TENANT)
-    await apart.settle(TENANT)
-    assert said(await looked(apart)) == "False/APIClientError"
-    apart.fake.faults.clear()
-    await apart.settle(TENANT)
-    assert apart.fake.store.clients == {}
+    await unanswered(admitting)
+    admitting.fake.faults.add("status", status=503, times=-1)
+    await admitting.client.delete(KIND.resource, TENANT)
+    await admitting.settle(TENANT)
+    assert said(await looked(admitting)) == "False/APIClientError"
+    admitting.fake.faults.clear()
+    await admitting.settle(TENANT)
+    assert admitting.fake.store.clients == {}
 
 
-async def test_one_that_never_came_to_a_server_is_let_go_without_asking_it(apart: Scene) -> None:
-    gone = {"external": {"url": apart.url, "apiKeySecretRef": {"name": "absent", "key": "token"}}}
-    await apart.client.patch(INSTANCE.resource, INSTANCE_KEY, {"spec": gone})
-    await apart.attach()
-    assert said(await asks(apart)).startswith("False/")
-    apart.fake.journal.clear()
-    await deleted(apart)
-    assert apart.fake.journal.lines() == []
+async def test_one_that_never_came_to_a_server_is_let_go_without_asking_it(admitting: Scene) -> None:
+    gone = {"external": {"url": admitting.url, "apiKeySecretRef": {"name": "absent", "key": "token"}}}
+    await admitting.client.patch(INSTANCE.resource, INSTANCE_KEY, {"spec": gone})
+    await admitting.attach()
+    assert said(await asks(admitting)).startswith("False/")
+    admitting.fake.journal.clear()
+    await deleted(admitting)
+    assert admitting.fake.journal.lines() == []
 
 
-async def test_a_complete_status_costs_no_look(apart: Scene) -> None:
-    await asks(apart)
-    apart.fake.journal.clear()
-    await deleted(apart)
-    assert [item.method for item in apart.fake.journal] == ["DELETE"]
+async def test_a_complete_status_costs_no_look(admitting: Scene) -> None:
+    await asks(admitting)
+    admitting.fake.journal.clear()
+    await deleted(admitting)
+    assert [item.method for item in admitting.fake.journal] == ["DELETE"]
 
 
 @pytest.mark.parametrize("spec", [MODES["kept"], {**MODES["kept"], "clientID": "wiki-app"}], ids=["drawn", "declared"])

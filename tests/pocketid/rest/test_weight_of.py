@@ -20,11 +20,8 @@ TEXTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("escaped", [True, False], ids=["escaped", "as it is"])
-@pytest.mark.parametrize("text", TEXTS, ids=ascii)
-def test_texts_with_odd_characters_take_no_more_than_is_said(text: str, escaped: bool) -> None:
-    """Measured: such a text has a larger head than ASCII has, and one wide character makes all of its characters wide."""
-    body = json.dumps([text] * 3000, ensure_ascii=escaped).encode()
+def taken_by(body: bytes) -> int:
+    """Bytes of memory of an answer once it is decoded, measured."""
     tracemalloc.start()
     try:
         kept = wire.loads(body)
@@ -32,7 +29,33 @@ def test_texts_with_odd_characters_take_no_more_than_is_said(text: str, escaped:
     finally:
         tracemalloc.stop()
     assert kept
-    assert weight_of(body) >= taken
+    return taken
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        "[],",
+        "{},",
+        '{"a":1},',
+        "1.5,",
+        "null,",
+        '"\\ud83d\\ude00xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",',
+        "[[[[[]]]]],",
+    ],
+)
+def test_what_an_answer_takes_in_memory_is_known_before_it_is_decoded(junk: str) -> None:
+    """Three bytes of text may be sixty of memory; an estimate that is too low would be no bound."""
+    body = f"[{junk * 2000}0]".encode()
+    assert weight_of(body) >= taken_by(body)
+
+
+@pytest.mark.parametrize("escaped", [True, False], ids=["escaped", "as it is"])
+@pytest.mark.parametrize("text", TEXTS, ids=ascii)
+def test_texts_with_odd_characters_take_no_more_than_is_said(text: str, escaped: bool) -> None:
+    """Measured: such a text has a larger head than ASCII has, and one wide character makes all of its characters wide."""
+    body = json.dumps([text] * 3000, ensure_ascii=escaped).encode()
+    assert weight_of(body) >= taken_by(body)
 
 
 @given(
