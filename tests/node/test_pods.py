@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 
 import pytest
 
@@ -14,6 +15,11 @@ from .conftest import PYTHON, Machine, eventually, is_ready, phase, pod
 
 FOREVER = ("/bin/sh", "-c", "trap 'exit 0' TERM; echo up; while :; do sleep 600 & wait; done")
 """Ends at its stop signal from its first millisecond on; Python, as the first process of a pod, does not hear one before it has started."""
+
+
+def sleep_of_this_test(seconds: int) -> tuple[str, str]:
+    """A command of a length that nobody else on the machine sleeps: the tests beside this one have pods that sleep, too."""
+    return ("/usr/bin/sleep", f"{seconds}.{uuid.uuid4().int % 10**15:015d}")
 
 
 def state(found: JsonObject, index: int = 0) -> JsonObject:
@@ -187,26 +193,28 @@ async def test_a_deleted_pod_gets_its_stop_signal_and_leaves_nothing(machine: Ma
 
 
 async def test_a_pod_that_ignores_its_stop_signal_is_killed_when_the_grace_is_over(machine: Machine) -> None:
-    await machine.client.create(PODS, pod("stubborn", "/usr/bin/sleep", "600", terminationGracePeriodSeconds=1))
+    long = sleep_of_this_test(600)
+    await machine.client.create(PODS, pod("stubborn", *long, terminationGracePeriodSeconds=1))
     await machine.until(PODS, "stubborn", is_ready)
     await machine.client.delete(PODS, Key("default", "stubborn"))
     await machine.gone(PODS, "stubborn")
-    assert b"sleep\x00600" not in _all_command_lines()
+    assert not _runs_somewhere(long)
 
 
 async def test_a_shorter_grace_asked_for_later_is_honoured_even_while_a_hook_runs(machine: Machine) -> None:
     """The first deletion would take ten minutes, its hook five."""
-    container = {"lifecycle": {"preStop": {"exec": {"command": ["/usr/bin/sleep", "300"]}}}}
-    wanted = pod("patient", "/usr/bin/sleep", "601", container=container, terminationGracePeriodSeconds=600)
+    long, hook = sleep_of_this_test(600), sleep_of_this_test(300)
+    container = {"lifecycle": {"preStop": {"exec": {"command": [*hook]}}}}
+    wanted = pod("patient", *long, container=container, terminationGracePeriodSeconds=600)
     await machine.client.create(PODS, wanted)
     await machine.until(PODS, "patient", is_ready)
     await machine.client.delete(PODS, Key("default", "patient"))
-    await eventually(lambda: _true(b"sleep\x00300" in _all_command_lines()))
+    await eventually(lambda: _true(_runs_somewhere(hook)))
     body = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 1}
     await machine.client.raw("DELETE", PODS.path("default", "patient"), body=body)
     await machine.gone(PODS, "patient")
-    assert b"sleep\x00601" not in _all_command_lines()
-    assert b"sleep\x00300" not in _all_command_lines()
+    assert not _runs_somewhere(long)
+    assert not _runs_somewhere(hook)
 
 
 async def test_a_stop_of_the_whole_machine_skips_hooks_that_only_wait_and_runs_all_others(machine: Machine) -> None:
@@ -341,6 +349,10 @@ async def _true(value: bool) -> bool:
 
 def _object(kind: str, name: str, **parts: object) -> JsonObject:
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "default"}, **parts}
+
+
+def _runs_somewhere(command: tuple[str, ...]) -> bool:
+    return "\0".join(command).encode() in _all_command_lines()
 
 
 def _all_command_lines() -> bytes:
