@@ -1,15 +1,19 @@
 """The whole suite: `--update-cases` writes the `want/` folders of the cases anew, to be reviewed as a diff; files with real servers run first.
 
-Examples of property tests have no deadline: a busy machine takes as long as it takes.
+Examples of property tests have no deadline: a busy machine takes as long as it takes. They are drawn from the test itself, so that one commit has one
+verdict wherever it runs; `MOORAGE_EXAMPLES=random` draws others each time, for whoever looks for what nobody thought of.
 """
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import settings
 
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
+settings.register_profile("settled", deadline=None, derandomize=True)
+settings.register_profile("random", deadline=None)
+settings.load_profile(os.environ.get("MOORAGE_EXAMPLES", "settled"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

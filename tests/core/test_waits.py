@@ -16,7 +16,7 @@ NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("header", "seconds"),
     [
-        (None, None), ("", None), ("soon", None), ("-1", None), ("²", None), ("٣", 3.0), ("7", 7.0), ("9" * 400, 86400.0), ("86401", 86400.0),
+        (None, None), ("", None), ("soon", None), ("-1", None), ("²", None), ("٣", 3.0), ("7", 7.0), ("0\x1f", 0.0), ("9" * 400, 86400.0), ("86401", 86400.0),
         ("Mon, 30 Nov 2026 12:00:30 GMT", 30.0), ("Mon, 30 Nov 2026 11:00:00 GMT", 0.0), ("Fri, 31 Dec 9999 23:59:59 GMT", 86400.0),
         ("30 Nov 99999999999999 20:00:00 GMT", None),
     ],

@@ -1,6 +1,6 @@
-"""Keystone 30's own rule processor as one long-lived process, out of the local image, speaking JSON lines.
+"""Keystone 30's own rule processor, and its LDAP driver, as one long-lived process, out of the local image, speaking JSON lines.
 
-Enters: mapping rules and claims. Leaves: what Keystone says. No server, no database; the process ends with its standard input.
+Enters: mapping rules and claims, files of domains. Leaves: what Keystone says. No server, no database; the process ends with its standard input.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ class RuleProcessor:
     def refusals(self, rules: Sequence[Any]) -> list[str | None]:
         """Why the mapping schema refuses each list of rules; None where it accepts it."""
         return self._ask({"schema": rules})
+
+    def load_faults(self, files: Sequence[str]) -> list[str | None]:
+        """Why Keystone cannot load each file of an LDAP domain; None where it can."""
+        return self._ask({"domains": files})
 
     def _ask(self, question: Any) -> list[Any]:
         assert self._child.stdin

@@ -1,6 +1,6 @@
-"""Runs inside the Keystone image: answers, line by line, what Keystone itself says of mapping rules. Uses Keystone, imports nothing of ours.
+"""Runs inside the Keystone image: answers, line by line, what Keystone itself says of mapping rules and domain files. Uses Keystone, imports nothing of ours.
 
-A line in is `{"process": [[rules, claims], ...]}` or `{"schema": [rules, ...]}`, a line out the list of answers.
+A line in is `{"process": [[rules, claims], ...]}`, `{"schema": [rules, ...]}` or `{"domains": [file, ...]}`, a line out the list of answers.
 """
 
 from __future__ import annotations
@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import tempfile
 from typing import Any
 
 import keystone.conf
 from keystone.federation import utils
+from oslo_config import cfg
 
 
 def processed(rules: Any, claims: Any) -> Any:
@@ -28,6 +30,23 @@ def refused(rules: Any) -> str | None:
         utils.validate_mapping_structure({"rules": rules})
     except Exception as error:  # noqa: BLE001  (whatever Keystone raises is the answer)
         return f"{type(error).__name__}: {error}"
+    return None
+
+
+def broken(content: str) -> str | None:
+    """Why Keystone cannot load the file of a domain, None when it can; nothing is connected to."""
+    from keystone.identity.backends.ldap.core import Identity
+
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+        file.write(content)
+        file.flush()
+        conf = cfg.ConfigOpts()
+        try:
+            keystone.conf.configure(conf=conf)
+            conf(args=[], project="keystone", default_config_files=[file.name], default_config_dirs=[])
+            Identity(conf)
+        except Exception as error:  # noqa: BLE001  (whatever Keystone raises is the answer)
+            return f"{type(error).__name__}: {error}"
     return None
 
 
@@ -50,6 +69,8 @@ for line in sys.stdin:
     asked = json.loads(line)
     if "process" in asked:
         answers = [processed(*case) for case in asked["process"]]
+    elif "domains" in asked:
+        answers = [broken(content) for content in asked["domains"]]
     else:
         answers = [refused(rules) for rules in asked["schema"]]
     print(json.dumps(answers, default=repr), flush=True)

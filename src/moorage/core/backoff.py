@@ -35,8 +35,8 @@ def parse_retry_after(text: str | None, now: datetime) -> float | None:
     """Seconds of a Retry-After header, a day at most and never negative; None when absent or unreadable."""
     if not text:
         return None
-    if text.strip().isdecimal():
-        return min(float(text), _DAY)
+    if (number := text.strip()).isdecimal():
+        return min(float(number), _DAY)
     try:
         when = parsedate_to_datetime(text)
     except (ValueError, OverflowError):

@@ -17,7 +17,7 @@ from moorage.schema.fielderror import invalid, required
 from moorage.schema.model import Model
 
 from .finding import Finding, control_characters, fixed_keys, shown
-from .ldap_options import DECIMAL, KNOWN, NUMBER, TRUE_WORDS, TRUTH, WRITABLE
+from .ldap_options import KNOWN, TRUE_WORDS, WRITABLE, unreadable
 from .ldap_syntax import doubt
 from .materials import Fault, Materials
 from .types import KeystoneIdentityBackend, Ldap, Option, Spec
@@ -28,7 +28,6 @@ MOUNT: Final = "/etc/keystone/domains"
 ENABLED_PREFIX: Final = "user_enabled_"
 _NAME: Final = re.compile(r"[A-Za-z0-9_]+")
 _COUNT: Final = re.compile(r"[0-9]+")
-_FORMS: Final = {NUMBER: "an integer", DECIMAL: "a number", TRUTH: "true or false"}
 
 
 class TypedOption(NamedTuple):
@@ -139,6 +138,7 @@ def render(backend: KeystoneIdentityBackend, materials: Materials) -> Rendered:
         bundle = Wanted("CA Secret", ldap.tls.ca_bundle_secret_ref.name, "CABundleUnavailable")
         files[ca_key(domain)] = bundle.content(materials, "ca.crt")
     values = section(ldap, extra, _credentials(ldap, materials), ca_key(domain) if ldap.tls else None)
+    _refuse_unreadable(values)
     files[conf_key(domain)] = _encode({"identity": {"driver": "ldap"}, "ldap": values})
     named = "spec.ldap.bindCredentialsSecretRef with spec.extraOptions"
     return Rendered(files, fields={ca_key(domain): "spec.ldap.tls.caBundleSecretRef", conf_key(domain): named})
@@ -165,6 +165,16 @@ def _refuse_denied(ldap: Ldap, extra: Mapping[str, str]) -> None:
     for name in sorted(extra):
         if why := denial(name, read_only=ldap.read_only):
             raise Skip("OptionRefused", f"spec.extraOptions: {why}")
+
+
+def _refuse_unreadable(values: Mapping[str, str]) -> None:
+    """What Keystone cannot read would take every other domain along: such a backend is not projected, whatever admission knew."""
+    if fault := next(unreadable(values), None):
+        raise Skip("OptionRefused", f"option {_unreadable(*fault)}")
+
+
+def _unreadable(name: str, expected: str) -> str:
+    return f"{name} holds what Keystone cannot read, which would end the logins of every domain: it expects {expected}"
 
 
 def _encode(sections: Mapping[str, Mapping[str, str]]) -> bytes:
@@ -256,14 +266,15 @@ def _check_option(ldap: Ldap, name: str, value: str) -> Iterator[Finding]:
 
 
 def _check_value(ldap: Ldap, path: str, name: str, value: str) -> Iterator[Finding]:
-    form = KNOWN.get(name)
     if name == "page_size" and not _COUNT.fullmatch(value):
         yield invalid(path, value, "page_size must be a non-negative integer")
     elif name == "use_tls" and value.lower() in TRUE_WORDS and "ldaps://" in ldap.url:
         yield invalid(
             path, value, "use_tls (STARTTLS) and an ldaps:// url exclude each other: use ldap:// or drop use_tls"
         )
-    elif form and not form.fullmatch(value):
-        yield f"{path}: Keystone cannot read the value of {name}: it expects {_FORMS.get(form, form.pattern)}"
+    elif fault := next(unreadable({name: value}), None):
+        yield invalid(path, value, _unreadable(*fault))
+    elif name in KNOWN and KNOWN[name].is_number and not value.strip():
+        yield f"{path}: is empty: leave the option out, or write {KNOWN[name].what}"
     elif why := doubt(name, value):
         yield f"{path}: {value!r} {why}"

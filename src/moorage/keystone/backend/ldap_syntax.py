@@ -14,6 +14,14 @@ _WORD: Final = r"(?:[A-Za-z][A-Za-z0-9_-]*|\d+(?:\.\d+)+)"
 _NAME: Final = re.compile(rf"{_WORD}(?:;[A-Za-z0-9-]+)*")
 _RDN: Final = rf'\s*{_WORD}\s*=(?:\\.|"[^"]*"|[^\\",;+])*'
 _DN: Final = re.compile(rf"{_RDN}(?:[,;+]{_RDN})*", re.DOTALL)
+_STRICT_VALUE: Final = (
+    r'(?:#(?:[0-9A-Fa-f]{2})+|"(?:[^"\\]|\\(?:[0-9A-Fa-f]{2}|[ #+,;<=>"\\]))*"'
+    r'|(?!#)(?:[^"\\+,;<>]|\\(?:[0-9A-Fa-f]{2}|[ #+,;<=>"\\]))*)'
+)
+_STRICT_RDN: Final = rf"\s*(?:[A-Za-z][A-Za-z0-9-]*|\d+(?:\.\d+)*)(?:;[A-Za-z0-9-]*)*\s*=\s*({_STRICT_VALUE})\s*"
+_STRICT_RDNS: Final = re.compile(_STRICT_RDN, re.DOTALL | re.ASCII)
+_STRICT_DN: Final = re.compile(rf"{_STRICT_RDN}(?:[,;+]{_STRICT_RDN})*", re.DOTALL | re.ASCII)
+_ESCAPE: Final = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
 _NAMES: Final = ("_attribute", "_objectclass")
 _VERIFIED: Final = ("demand", "hard")
 
@@ -33,6 +41,27 @@ def doubt(option: str, value: str) -> str:
     if option == "debug_level" and value.strip() not in ("", "0"):
         return "writes what goes over the connection, passwords too, into Keystone's log: leave it out once you have seen enough"
     return ""
+
+
+def is_dn(value: str) -> bool:
+    """Whether OpenLDAP's `ldap_str2dn` takes it, as python-ldap calls it: names, values and escapes to the letter, and UTF-8 once they are undone."""
+    try:
+        return _STRICT_DN.fullmatch(value) is not None and all(map(_is_text, _STRICT_RDNS.findall(value)))
+    except UnicodeDecodeError:
+        return False
+
+
+def _is_text(written: str) -> bool:
+    """Raises UnicodeDecodeError when it is none, as python-ldap does."""
+    if written.startswith("#"):
+        bytes.fromhex(written[1:]).decode()
+    else:
+        _ESCAPE.sub(_undone, written.encode()).decode()
+    return True
+
+
+def _undone(escape: re.Match[bytes]) -> bytes:
+    return bytes.fromhex(escape[1].decode()) if len(escape[1]) == 2 else escape[1]
 
 
 def _filter_doubt(value: str) -> str:
