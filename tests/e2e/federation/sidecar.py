@@ -15,8 +15,13 @@ from pathlib import Path
 from tests.real.process import Command, Process, running
 from tests.real.unprivileged import program
 
+import moorage.keystone.service
+from moorage.node.images.recipe import load
+
 UID = "42424"
 CONFIG = "/etc/keystone-federation-proxy"
+RECIPE = Path(moorage.keystone.service.__file__).with_name("sidecar")
+"""Of the image; its environment is the sandbox's."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,7 @@ def sandbox(folder: Path, run: Path, address: str) -> list[str]:
         *("--ro-bind", str(folder / "files"), CONFIG, "--bind", str(run), "/run/keystone"),
         *("--unshare-user", "--uid", UID, "--gid", UID, "--unshare-pid", "--die-with-parent", "--as-pid-1"),
         *("--clearenv", "--setenv", "PATH", "/usr/bin:/usr/sbin", "--setenv", "POD_IP", address),
+        *(word for name, value in load(RECIPE).file.environment.items() for word in ("--setenv", name, value)),
     ]
 
 

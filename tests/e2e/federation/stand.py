@@ -48,6 +48,8 @@ class Stand(Site):
     proxy: Sidecar = field(kw_only=True)
     server: Keystone = field(kw_only=True)
     dashboard: Dashboard = field(kw_only=True)
+    hidden: bool = field(default=False, kw_only=True)
+    """Whether Keystone has a provider, `hidden`, that the sidecar does not know: made by the first test that needs it."""
 
 
 def attached(documents: Sequence[JsonObject], base: str) -> Attached:
