@@ -70,6 +70,7 @@ class Cloud:
 
     client: Client
     namespace: str = "openstack"
+    _url: str = ""
 
     def key(self, name: str) -> Key:
         return Key(self.namespace, name)
@@ -150,8 +151,11 @@ class Cloud:
     # --- Keystone
 
     async def url(self) -> str:
-        service = await self.client.get(resources.SERVICES, self.key("keystone"))
-        return f"http://{service['spec']['clusterIP']}:5000/v3"
+        """Of the Service, whose address stays as long as it is there: looked up once, not for each login."""
+        if not self._url:
+            service = await self.client.get(resources.SERVICES, self.key("keystone"))
+            self._url = f"http://{service['spec']['clusterIP']}:5000/v3"
+        return self._url
 
     async def login(self, user: str, password: str, *, domain: str = "planetexpress", scope: Any = None) -> Login:
         """A password login by a connection of its own; status 0 when there was no answer."""

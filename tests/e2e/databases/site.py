@@ -21,8 +21,8 @@ from moorage.core.meta import JsonObject
 from moorage.kube import resources
 
 DB_SECRET = "keystone-database"
-PACE = 0.1
-"""Seconds between the beginnings of two logins of one client at least: the processors are there for what goes on meanwhile, too."""
+PACE = 0.2
+"""Seconds between the beginnings of two logins of one client at least: a pod that goes or comes is met by some, and the processors are there for it, too."""
 
 
 def on_server(database: Database, directory: Directory, replicas: int) -> list[JsonObject]:
@@ -84,7 +84,7 @@ class Load:
 
 @contextlib.asynccontextmanager
 async def load(clients: dict[str, Callable[[], Awaitable[Login]]]) -> AsyncIterator[Load]:
-    """Each client logs in again when it has its answer, ten times a second at most, for as long as the block runs; the last answers are awaited."""
+    """Each client logs in again when it has its answer, five times a second at most, for as long as the block runs; the last answers are awaited."""
     noted, ended, clock = Load({name: Counter() for name in clients}), asyncio.Event(), asyncio.get_running_loop().time
 
     async def loop(name: str, client: Callable[[], Awaitable[Login]]) -> None:
