@@ -173,7 +173,7 @@ def one_server(here: JsonObject, there: JsonObject, *ids: str) -> bool:
         ids: what an object of each claims. An id that was drawn by chance is on one server, by whatever two addresses it is reached, unless each
             instance says by `appUrl` that it is another issuer (a copy of a server has its ids).
     """
-    if key_of(here) == key_of(there) or _reached(here) & _reached(there):
+    if key_of(here) == key_of(there) or one_address(here, there):
         return True
     if not trusts(here, key_of(there).namespace):
         return False
@@ -184,8 +184,18 @@ def one_server(here: JsonObject, there: JsonObject, *ids: str) -> bool:
     return not differ and any(_DRAWN.fullmatch(id) for id in ids)
 
 
+def one_address(here: JsonObject, there: JsonObject) -> bool:
+    """Whether two instances are reached at one address."""
+    return bool(_reached(here) & _reached(there))
+
+
+def is_reached_at(instance: JsonObject, address: str) -> bool:
+    """Whether the operator asks the server of an instance at an address."""
+    return _plain(address) in _reached(instance)
+
+
 def is_ready(instance: JsonObject) -> bool:
-    """Whether the server at the address that it names now answered to its key."""
+    """Whether the server at the address that it names now showed its clients to its key: that of an administrator."""
     ready = conditions.find(conditions.from_wire((instance.get("status") or {}).get("conditions")), READY)
     return ready is not None and ready.is_true and is_told_of(instance)
 

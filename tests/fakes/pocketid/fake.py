@@ -21,7 +21,7 @@ from .configuration import DEFAULTS
 from .faults import Faults, Journal
 from .jose import Refusal, verify
 from .limiter import Limiter
-from .model import STATIC_OWNER, Client, Secret, Store, User, digest, new_id
+from .model import STATIC_OWNER, ApiKey, Client, Secret, Store, User, digest, new_id
 from .shown import Shown
 from .tokens import Issued
 
@@ -153,6 +153,13 @@ class Fake:
             "backchannelLogoutURL": "", "federatedIdentities": [],
         }  # fmt: skip
         self.store.clients[url] = Client(url, plain, type="cimd")
+
+    def plain_key(self) -> str:
+        """A valid API key of a user who is no administrator."""
+        user, token = User(new_id(), {**self._static_owner().settings, "username": "plain", "isAdmin": False}), new_id()
+        key = ApiKey(user.id, digest(token), "plain", None, "2099-01-01T00:00:00Z", self.clock.now())
+        self.store.users[user.id], self.store.keys[key.id] = user, key
+        return token
 
     def authenticates(self, client: str, value: str) -> bool:
         """Whether the value is an active secret of the client, asked without a request."""

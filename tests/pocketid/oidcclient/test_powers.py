@@ -277,11 +277,11 @@ async def test_a_client_of_a_metadata_document_is_no_tenants(apart: Scene) -> No
 
 
 async def test_an_id_that_was_seen_through_a_tenants_own_instance_of_the_same_address_is_nobodys(apart: Scene) -> None:
-    """Its key need not be one that may read clients: whatever its status tells, the client there is not the tenant's, and keeps it from nobody."""
+    """Its key is not one that may read clients: whatever its status tells, the client there is not the tenant's, and keeps it from nobody."""
     here = apart
     await here.client.patch(INSTANCE.resource, INSTANCE_KEY, {"metadata": {"labels": {"team": "a"}}})
     client = there(here, "payroll", isGroupRestricted=True)
-    await server(here, TENANT.namespace, here.url, here.fake, team="own")
+    await server(here, TENANT.namespace, here.url, Fake(api_key=here.fake.plain_key()), team="own")
     seen_there = {"instance": {"namespace": TENANT.namespace, "name": "own", "url": here.url}, "clientID": "payroll"}
     spec = {"clientID": "payroll", "callbackUrls": [CALLBACK], "instanceSelector": {"matchLabels": {"team": "own"}}}
     await place(here, TENANT.namespace, KIND, TENANT.name, spec)

@@ -38,7 +38,7 @@ STEPS = (
 )  # fmt: skip
 MOVES = int(os.environ.get("MOORAGE_MOVES", "0"))
 BEGIN = os.environ.get("MOORAGE_MOVES_OF", "")
-FOUND = ("seed 13", "seed 22", "seed 67")
+FOUND = ("seed 13", "seed 22", "seed 67", "dec1a74")
 """Ways that ended wrong once."""
 
 
@@ -51,6 +51,7 @@ class Way:
     urls: dict[str, str]
     chance: random.Random
     key: Key
+    kept: bool = False
     story: list[str] = field(default_factory=list)
 
     async def edit(self, spec: JsonObject) -> None:
@@ -128,12 +129,13 @@ class Way:
         await self.works(end)
 
     async def works(self, at: str) -> None:
-        """The stored secret, and no other."""
+        """The stored secret, and no other; beside one that is managed elsewhere what a way that led back found there."""
         found = await self.credentials()
         fake, id = self.fakes[at], found["client_id"]
         assert found["issuer_url"].startswith(self.urls[at])
         working = {value for value in (*fake.told.get(id, ()), VALUE) if fake.authenticates(id, value)}
-        assert working == {found["client_secret"]}
+        assert found.get("client_secret") in working
+        assert self.kept or len(working) == 1
 
     async def credentials(self) -> dict[str, str]:
         """The data of its Secret."""
@@ -160,6 +162,7 @@ async def way(folder: Path, chance: random.Random) -> AsyncIterator[Way]:
         made = Way(here, fakes, urls, chance, Key(chance.choice(SPACES), "wiki"))
         spec: JsonObject = {"clientID": "wiki-app"} if chance.random() < 0.6 else {}
         spec |= chance.choice(({}, {"secret": {"storeClientSecret": False}}, {"clientSecretRef": SOURCE}))
+        made.kept = "secret" in spec
         spec |= {"clientSecretOverlap": "1h"} if chance.random() < 0.3 else {}
         made.story.append(f"{made.key.namespace} {spec}")
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "source", "namespace": made.key.namespace}}
@@ -181,5 +184,5 @@ async def test_a_way_at_random_ends_with_one_client_and_one_secret_that_works(tm
             for _ in range(chance.randint(3, 8)):
                 await made.goes_on()
             await made.ends()
-        except AssertionError as error:
+        except (AssertionError, LookupError) as error:
             raise AssertionError("\n".join([*made.story, str(error)])) from error

@@ -16,6 +16,7 @@ from .decide_deletion import DELETION, key_is_held, next_look, spare_keys_are_le
 from .decide_deployed import BESIDE, SERVER
 from .plan import Plan
 from .seen import Seen, Trouble, Unknown
+from .types import KEY_TOKEN
 
 REFUSED_POLL: Final = 60.0
 """Seconds until another look after an answer that only a person can change; a changed Secret wakes us at once."""
@@ -52,9 +53,22 @@ def server_answers(seen: Seen) -> Answer:
             return Waiting("Unreachable", message, after=UNREACHABLE_POLL)
         case Unknown(Trouble.UNREACHABLE, message, after):
             return Waiting("Unreachable", message, after=after)
+        case Unknown(Trouble.FORBIDDEN, message, _):
+            return Waiting("NotAdministrator", _not_administrator(seen, message), after=REFUSED_POLL)
         case Unknown(_, message, _):
             return Waiting("APIClientError", message, after=REFUSED_POLL)
     return None
+
+
+def _not_administrator(seen: Seen, said: str) -> str:
+    """What is wrong with the key, and where another one goes."""
+    external = seen.instance.spec.external
+    name = external.api_key_secret_ref.name if external is not None else seen.instance.status.static_api_key_secret_name
+    key = external.api_key_secret_ref.key if external is not None else KEY_TOKEN
+    return (
+        f'the API key in Secret {seen.instance.metadata.namespace}/{name}, key "{key}", is valid and may not see clients, so its owner is no administrator:'
+        f" put an API key of an administrator there, or make its owner one in Pocket-ID ({said})"
+    )
 
 
 def version_is_known(seen: Seen) -> Answer:

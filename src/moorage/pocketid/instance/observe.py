@@ -1,21 +1,19 @@
 """Reads everything that one pass over an instance needs; writes nothing.
 
-Enters: the world and a key. Leaves: a snapshot. One request to the server: the version, which only the owner of a valid key is told. A server
-that is deployed is asked once its pod runs. Source: spec/pocketid.md 2.1.
+Enters: the world and a key. Leaves: a snapshot. One request to the server: the version, which only the owner of a valid key is told; and the list of
+clients, which only an administrator's key is shown, as the clients of the instance share it. A server that is deployed is asked once its pod runs.
+Source: spec/pocketid.md 2.1.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from moorage.core.meta import JsonObject, Key
 from moorage.pocketid import metrics
-from moorage.pocketid.reach import NotReachable, facts_of, forget_unnamed, reach
-from moorage.pocketid.rest import (
-    PocketID,
-    PocketIDError,
-    RateLimited,
-    ServerFailed,
-    Unreachable,
-)
+from moorage.pocketid.reach import Lists, NotReachable, facts_of, forget_unnamed, lists_of, reach
+from moorage.pocketid.rest import Forbidden, PocketID, PocketIDError, RateLimited, ServerFailed, Unreachable
+from moorage.pocketid.rest_errors import Nonsense
 from moorage.pocketid.settings import settings
 from moorage.runtime.projection import rolled_out
 from moorage.runtime.world import World
@@ -51,15 +49,31 @@ async def _asked(world: World, obj: JsonObject) -> tuple[str, Look | None]:
     client = reach(world, obj)
     if isinstance(client, NotReachable):
         return client.why, None
-    return "", await _look(client)
+    return "", await _look(client, lists_of(world, client.url), world.now())
 
 
-async def _look(client: PocketID) -> Look:
+async def _look(client: PocketID, lists: Lists, now: datetime) -> Look:
     try:
-        return await client.get_current_version()
+        version = await client.get_current_version()
+        return await _shown(client, lists, now) or version if version.is_supported else version
     except RateLimited as error:
         return Unknown(Trouble.UNREACHABLE, str(error), error.wait)
     except (Unreachable, ServerFailed) as error:
         return Unknown(Trouble.UNREACHABLE, str(error))
     except PocketIDError as error:
         return Unknown(Trouble.REFUSED, str(error))
+
+
+async def _shown(client: PocketID, lists: Lists, now: datetime) -> Unknown | None:
+    """Why the key may not what every object of the instance needs; None when it may. With the key of a plain user anybody could name any server, and be Ready.
+
+    Raises:
+        PocketIDError: nobody answered.
+    """
+    try:
+        await lists.clients.get(client.reader, client.list_oidc_clients, now, settings().resync)
+    except Forbidden as error:
+        return Unknown(Trouble.FORBIDDEN, str(error))
+    except Nonsense:
+        return None  # its first page was shown; that the whole is too much is told where it is needed
+    return None

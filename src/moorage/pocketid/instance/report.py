@@ -22,7 +22,7 @@ from .types import KEY_SUFFIX
 
 REASONS: Final = {
     READY: (
-        "Ready", "Progressing", "Unreachable", "APIClientError", "UnsupportedVersion", "SecretNotFound", "EncryptionKeyInvalid",
+        "Ready", "Progressing", "Unreachable", "APIClientError", "NotAdministrator", "UnsupportedVersion", "SecretNotFound", "EncryptionKeyInvalid",
         "EncryptionKeyLost", "EncryptionKeyChanged", "VolumeClaimNotFound", "VolumeFixed", "ImageNotSet", "DowngradeRefused",
         "TemplateInvalid", "ForeignObject", "WriteRefused", "DeploymentUnavailable", "RouteUnavailable", "DeletionBlocked", "Deleting",
     )

@@ -26,6 +26,8 @@ class Trouble(Enum):
     """No answer, or the server failed: it may pass by itself."""
     REFUSED = "APIClientError"
     """An answer that says no: a person must change something."""
+    FORBIDDEN = "NotAdministrator"
+    """The key is a valid one, of a user who is no administrator."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from moorage.core.meta import JsonObject, Key, is_terminating, key_of
-from moorage.pocketid.holding import age, believes, has_it
+from moorage.pocketid.holding import age, believes, has_it, was_seen
 from moorage.pocketid.rest_types import nfc
 from moorage.pocketid.selection import home, is_ready, one_server, trusts
 
@@ -42,8 +42,9 @@ def shown_name(obj: JsonObject) -> str:
 def rival_of(obj: JsonObject, others: Iterable[JsonObject], instances: Sequence[JsonObject]) -> Rival | None:
     """The foremost of those that claim the same at the same server; one that is being deleted gives way.
 
-    It counts at our own instance, and at one of a namespace that ours trusts; one that has no client yet only where that is Ready. Else whoever may
-    create an instance, with a key of a plain user or none to the server, could keep names from everybody.
+    It counts at our own instance, at one of a namespace that ours trusts, and at one that is Ready at our address, so that its key is an administrator's;
+    one that has no client yet only where that is Ready. Else whoever may create an instance, with a key of a plain user or none to the server, could
+    keep names from everybody. Of two administrators' instances each would adopt, in turn, what the other made.
     """
     mine, here = obj["metadata"].get("uid"), home(obj, instances)
     if here is None:
@@ -78,7 +79,7 @@ def has_client(obj: JsonObject, here: JsonObject, instances: Sequence[JsonObject
         id: of the client; None: any.
     """
     return has_it(obj, "clientID", here, instances, id) or any(
-        believes(here, there) and one_server(here, there, told)
+        was_seen(here, there, item["instance"]) and one_server(here, there, told)
         for item, there in _stops(obj, instances)
         if (told := item.get("clientID")) and id in (None, told) and not is_terminating(obj)
     )

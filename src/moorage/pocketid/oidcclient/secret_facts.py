@@ -38,6 +38,7 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
     value = None if gone else found.value
     told = status.client_secret or ClientSecretMark(id="")
     marks = (found.history.mark, _mark(told))
+    foreign = found.value if gone and not seen.moved else None
     secrets = Secrets(
         mode=mode,
         held=client.secrets,
@@ -48,6 +49,7 @@ def with_secrets(seen: Seen, client: Client, server_now: datetime) -> Seen:
         declared=declared.value if declared is not None and not declared.fault else None,
         again=_is_again(seen, told, found.value, client),
         first=told.first or "",
+        overwritten=mode is Mode.KEPT and foreign is not None and _mark(told) == mark_of(told.id, foreign),
         changed=version not in (told.source or status.client_secret_source_version, seen.pushed_version),
         asked=seen.annotations.get(REGENERATE) == "true",
         pending=pending,
@@ -163,6 +165,8 @@ def remembered(seen: Seen) -> ClientSecretMark | None:
         ):
             source = before.source if before is not None and before.id == current.id else None
             return ClientSecretMark(id=current.id, source=source, digest=_digest(current.id, value))
+        case Secrets(mode=Mode.KEPT, overwritten=True, fresh=Made()):
+            return None  # what is older here may be a person's, and ends with none of ours
         case Secrets(mode=Mode.KEPT, stored=SecretText() as value, fresh=Made() as made) if made.value == value:
             return ClientSecretMark(id=made.id, digest=_digest(made.id, value))
     return before

@@ -60,7 +60,8 @@ class Secrets(Snapshot):
     and its first secret is not stored yet: nobody was given any other, so those have no overlap. `discarded`: mints of this pass that collided.
     `altered`: the stored value begins like the one that we stored, and is another. `marked`: the id of the secret that we made or pushed last, as
     the status has it. `known`: the same, where it is certain to hold the valid value. `again`: it is proven to hold what is declared now.
-    `first`: the id of the first one with that value, as the status has it.
+    `first`: the id of the first one with that value, as the status has it. `overwritten`: the Secret had a value of this client until one that we made
+    on the way to another instance took its place, and the way led back.
     """
 
     derived = ("fresh", "valid", "presented", "current", "beginning")
@@ -83,6 +84,7 @@ class Secrets(Snapshot):
     again: bool = False
     first: str = ""
     known: str = ""
+    overwritten: bool = False
 
     @cached_property
     def fresh(self) -> Made | None:

@@ -190,7 +190,7 @@ def _nothing_stored(secrets: Secrets) -> bool:
 
 
 def _created_by_us(secrets: Secrets) -> bool:
-    return secrets.pending and not secrets.stored
+    return (secrets.pending or secrets.overwritten) and not secrets.stored
 
 
 def _asked(secrets: Secrets) -> bool:
