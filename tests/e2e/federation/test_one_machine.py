@@ -50,7 +50,7 @@ async def _served(running: Federated) -> None:
             next(item for item in example.manifests(running.up.directory) if item["metadata"]["name"] == name)
             for name in ("planetexpress-bind", example.BACKEND)
         )
-        await running.serve(on, bind, backend)
+        await running.serve(on, bind, backend, keystone={"uwsgi": example.QUICK["uwsgi"]})
         await on.ready(example.BACKEND)
 
 

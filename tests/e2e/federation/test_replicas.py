@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.e2e.cloud import KEYSTONE, Cloud, holds
 from tests.e2e.databases.site import credentials
+from tests.e2e.example import QUICK
 from tests.e2e.federation.machine import Federated, client, federated_machine, on_server
 from tests.e2e.federation.site import ACME, CORP, Site
 from tests.e2e.federation.watchers import administrator, forger, watching
@@ -39,7 +40,9 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federated]:
 
 async def _served(running: Federated, database: MariaDb) -> None:
     async with client(running) as on:
-        await running.serve(on, credentials(database.password), keystone=on_server(database, REPLICAS))
+        await running.serve(
+            on, credentials(database.password), keystone=on_server(database, REPLICAS) | {"uwsgi": QUICK["uwsgi"]}
+        )
         await on.until(KEYSTONE, "keystone", holds("Ready"))
 
 

@@ -12,6 +12,7 @@ import os
 import socket
 import tarfile
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
@@ -27,25 +28,54 @@ from moorage.kube.transport import Request
 from moorage.kube.watch import text_lines
 
 PERIOD = 0.1
+LOOKS = 100
+"""Ten seconds, in which a supervisor has long become what it supervises."""
 SHORTEST = 6
 
 
 class Arguments(threading.Thread):
-    """Collects the arguments of the machine's process, of its pods, and of all their descendants while it runs."""
+    """Collects the arguments of the machine's process, of its pods, and of all their descendants while it runs.
+
+    A process is looked at `LOOKS` times from when it is first seen, which is when it becomes the program that it stays: who reads all of them all the
+    time takes a tenth of a processor from those that are watched.
+    """
 
     def __init__(self, up: Machine) -> None:
         super().__init__(daemon=True)
         self.seen: set[str] = set()
         self._up, self._over = up, threading.Event()
+        self._looked: Counter[int] = Counter()
+        self._ours: set[int] = set()
 
     def run(self) -> None:
         while not self._over.wait(PERIOD):
-            ours = [self._up.process.pid] if self._up.process else []
-            self.seen |= {command_line(pid) for pid in family([*ours, *self._up.pods()])}
+            self._look()
+
+    def _look(self) -> None:
+        there = {int(name) for name in os.listdir("/proc") if name.isdigit()}
+        self._looked = Counter({pid: count for pid, count in self._looked.items() if pid in there})
+        self._ours &= there
+        if self._up.process:
+            self._ours.add(self._up.process.pid)
+        for pid in sorted(there):  # a parent mostly comes before its child; where it does not, the next look finds it
+            if self._looked[pid] < LOOKS:
+                self._looked[pid] += 1
+                words = command_line(pid)
+                if pid in self._ours or str(self._up.data / "node" / "pods") in words or _parent(pid) in self._ours:
+                    self._ours.add(pid)
+                    self.seen.add(words)
 
     def end(self) -> None:
         self._over.set()
         self.join()
+
+
+def _parent(pid: int) -> int:
+    """The process that a process is a child of; 0 when it has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def files(up: Machine) -> Iterator[tuple[str, str]]:
