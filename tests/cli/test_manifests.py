@@ -43,6 +43,15 @@ def test_unreadable_text_is_named_by_file_line_and_column(tmp_path, text, place)
     assert f"{file}{place}" in str(caught.value)
 
 
+def test_json_with_escaped_pairs_is_read_and_half_a_pair_is_named_by_its_place(tmp_path):
+    file, written = tmp_path / "a.json", '{"apiVersion":"v1","kind":"Secret","stringData":{"password":"%s"}}'
+    file.write_text(written % r"\ud83d\ude00")
+    assert read([str(file)])[0].object["stringData"] == {"password": "\N{GRINNING FACE}"}
+    file.write_text(written % r"\ud83d")
+    with pytest.raises(InputError, match=r"a\.json:1:64: "):
+        read([str(file)])
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

@@ -64,6 +64,44 @@ def test_what_a_json_writer_wrote_is_read_back(value: object) -> None:
     assert list(load_all(json.dumps(value))) == [value]
 
 
+@given(st.text(st.characters(exclude_categories=("Cs",)), max_size=12))
+def test_a_text_that_a_json_writer_escaped_is_read_back(text: str) -> None:
+    """A character beyond the BMP is a pair of escapes in JSON, which is no escape of YAML."""
+    assert list(load_all(json.dumps({"a": text, text: [text]}))) == [{"a": text, text: [text]}]
+
+
+def test_pairs_are_read_in_each_document_of_json_and_only_there() -> None:
+    """A backslash that is escaped, a quoted text of YAML: what stands there is plain text."""
+    text = '{"a": "\\ud83d\\uDE00 \\\\ud83d"}\n---\n["\\uD83D\\ude00"]\n---\n{\'a\': \'\\ud83d\\ude00\'}\n---\na: \\ud83d\\ude00\n'
+    assert list(load_all(text)) == [
+        {"a": "\N{GRINNING FACE} \\ud83d"},
+        ["\N{GRINNING FACE}"],
+        {"a": "\\ud83d\\ude00"},
+        {"a": "\\ud83d\\ude00"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "why", "place"),
+    [
+        ('{"a": "\\ud83d"}', "invalid Unicode character escape", (1, 10)),
+        ('{"a": "\\ude00\\ud83d"}', "invalid Unicode character escape", (1, 10)),
+        ('{"a": "\\ud83d\\ude00 \\ud83d"}', "invalid Unicode character escape", (1, 23)),
+        ('{"a":\n ["\\ud83d\\ude00", "\\ud83d\\ude00"], "b": 1, "b": 2}', "given twice", (2, 44)),
+        ('{"a": "\\ud83d\\ude00",\n "b": 1, "b": 2}', "given twice", (2, 10)),
+        ('{"a": "\\ud83d\\ude00", "b": [}', "did not find expected node", (1, 29)),
+    ],
+    ids=["half", "turned", "half behind a pair", "same line", "next line", "no more JSON"],
+)
+def test_half_a_pair_and_what_stands_behind_a_pair_are_refused_at_their_place(
+    text: str, why: str, place: tuple[int, int]
+) -> None:
+    """The column is that of the file, not of what was made of it."""
+    with pytest.raises(Unreadable, match=why) as caught:
+        list(load_all(text))
+    assert (caught.value.line, caught.value.column) == place
+
+
 def test_merge_keys_are_read_and_may_be_overridden() -> None:
     """As kubectl reads them; an own key wins and is no repetition."""
     text = "base: &b {x: 1, z: 2}\nmade: {<<: *b, z: 3}\n"

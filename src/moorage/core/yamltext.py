@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import yaml
 
+from moorage.core.jsonpairs import mended
+
 NODES: Final = 1_000_000
 """Values that one document may hold once its aliases are written out."""
 _DIGITS: Final = 400
@@ -98,12 +100,20 @@ for _tag, _form, _firsts in (
     _Loader.add_implicit_resolver(_tag, re.compile(f"^(?:{_form})$"), _firsts)
 
 
-def load_all(text: str | bytes) -> Iterator[Any]:
-    """The documents of a stream, one after the other; a key that is given twice is refused.
+def load_all(text: str) -> Iterator[Any]:
+    """The documents of a stream, one after the other; a key that is given twice is refused. JSON may escape characters in pairs.
 
     Raises:
         Unreadable: with the place where it is known.
     """
+    readable = mended(text)
+    try:
+        yield from _all(readable.text)
+    except Unreadable as error:
+        raise Unreadable(error.why, error.line, readable.column(error.line, error.column)) from error
+
+
+def _all(text: str) -> Iterator[Any]:
     loader = _Loader(text)
     try:
         while (node := _next(loader)) is not None:
