@@ -17,7 +17,7 @@ from tests.e2e.cloud import KEYSTONE, Cloud, holds
 from tests.e2e.databases.site import credentials
 from tests.e2e.federation.machine import Federated, client, federated_machine, on_server
 from tests.e2e.federation.site import ACME, CORP, Site
-from tests.e2e.federation.watchers import FORGED, administrator, forger, watching
+from tests.e2e.federation.watchers import administrator, forger, watching
 from tests.real.mariadb import mariadb
 
 from moorage.kube import resources
@@ -72,7 +72,7 @@ async def _gets_in(on: Cloud, site: Site, name: str) -> bool:
 async def all_leave(machine: Federated, on: Cloud, order: Sequence[str]) -> None:
     """No login of the administrator fails, no forged one works, people of those that stay get in after each step."""
     site = site_of(machine)
-    async with watching(administrator(site)) as people, watching(forger(site, ACME, CORP), FORGED) as attacker:
+    async with watching(administrator(site)) as people, watching(forger(site, ACME, CORP)) as attacker:
         await attach_all(machine, on)
         for number, name in enumerate(order, start=1):
             await machine.detach(on, name)

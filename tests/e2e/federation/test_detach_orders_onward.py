@@ -13,7 +13,7 @@ from tests.e2e.cloud import BACKEND, KEYSTONE, Cloud, holds
 from tests.e2e.federation.machine import Federated
 from tests.e2e.federation.orders import ORDERS, all_leave, attach_all, site_of, two_replicas
 from tests.e2e.federation.site import ACME, CORP
-from tests.e2e.federation.watchers import FORGED, administrator, forger, watching
+from tests.e2e.federation.watchers import administrator, forger, watching
 
 from moorage.core.meta import JsonObject
 from moorage.kube import resources
@@ -40,7 +40,7 @@ async def test_without_an_image_everybody_is_closed_before_the_sidecar_goes(mach
     """`proxyImage` is taken away while providers are attached, and given back: nobody forges a login, nobody else notices, people get in again."""
     site = site_of(machine)
     image = (await on.client.get(KEYSTONE, on.key("keystone")))["spec"]["federation"]["proxyImage"]
-    async with watching(administrator(site)) as people, watching(forger(site, ACME, CORP), FORGED) as attacker:
+    async with watching(administrator(site)) as people, watching(forger(site, ACME, CORP)) as attacker:
         await attach_all(machine, on)
         await on.client.patch(KEYSTONE, on.key("keystone"), {"spec": {"federation": {"proxyImage": None}}})
         await on.until(resources.DEPLOYMENTS, "keystone", _alone)

@@ -14,7 +14,7 @@ from tests.e2e.federation import manifests
 from tests.e2e.federation.machine import SP_METADATA, Federated, client, content, federated_cluster, federated_machine
 from tests.e2e.federation.realms import Real, backends, realms, register, rotate
 from tests.e2e.federation.site import ACME, CORP, PEOPLE, Site
-from tests.e2e.federation.watchers import FORGED, forger, watching
+from tests.e2e.federation.watchers import forger, watching
 from tests.fakes.idp import ServiceProvider
 from tests.real.certificates import Authority
 from tests.real.keycloak import Keycloak, keycloak, redirect
@@ -71,7 +71,7 @@ async def test_people_of_a_keycloak_that_the_operator_fetches_from(
     """
     await redirect(provider, realms(machine.base))
     real = Real(site.base, site.keystone, None, machine.trust, ADMIN_PASSWORD, provider=provider)  # type: ignore[arg-type]
-    async with watching(forger(real, *PROVIDERS), FORGED) as attacker:
+    async with watching(forger(real, *PROVIDERS)) as attacker:
         directory = example.manifests(machine.up.directory)
         await on.apply([item for item in directory if item["metadata"]["name"] in ("planetexpress-bind", LDAP)])
         await _attached(on, provider)

@@ -16,8 +16,6 @@ from tests.e2e.federation.site import Site
 
 PACE = 0.2
 """Seconds between two questions."""
-FORGED = 0.5
-"""The same where pods roll for minutes: each forged SAML login costs the sidecar 140 ms of CPU, which the pods need that are waited for."""
 MOST = 3
 """Questions that wait for their answers at most: on a machine that cannot keep pace no queue grows before everybody else's requests."""
 
