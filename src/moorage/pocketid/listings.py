@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Generic, Protocol, TypeVar
 
-from .rest_errors import PocketIDError, RateLimited
+from .rest_errors import PocketIDError, RateLimited, TooMuch
 
 QUIET: Final = timedelta(seconds=2)
 """How long a failed fetch answers for the others of its reader: a server in trouble is not asked by every object in turn."""
+LONG: Final = timedelta(seconds=30)
+"""The same for a list that is too much: to find that out takes long."""
 KNOWN: Final = timedelta(days=1)
 """How long a reader is remembered that asks no more: its key was exchanged, or its instance is gone."""
 
@@ -39,9 +41,11 @@ class Listing(Generic[T]):
 
     Args:
         called: what an item is found by beside its id.
+        kept: of an item that is noted what is kept, by what was kept of it before.
     """
 
     called: Callable[[T], str] | None = None
+    kept: Callable[[T, T], T] | None = None
     _items: dict[str, T] = field(default_factory=dict)
     _named: dict[str, dict[str, T]] = field(default_factory=dict)
     _fetched: dict[str, datetime] = field(default_factory=dict)
@@ -73,13 +77,18 @@ class Listing(Generic[T]):
         """Items that are called so, of the last `get` and what was noted since."""
         return tuple(self._named.get(name, {}).values())
 
+    def those(self, wanted: Callable[[T], bool]) -> tuple[T, ...]:
+        """Items of which this holds, of the last `get` and what was noted since."""
+        return tuple(item for item in self._items.values() if wanted(item))
+
     async def _fetch(self, reader: str, fetch: Callable[[], Awaitable[Iterable[T]]], now: datetime) -> None:
         self._noted = {}
         self._failures = {who: failure for who, failure in self._failures.items() if now < failure[1]}
         try:
             found = {item.id: item for item in await fetch()}
         except PocketIDError as error:
-            wait = timedelta(seconds=error.retry_after) if isinstance(error, RateLimited) else QUIET
+            wait = LONG if isinstance(error, TooMuch) else QUIET
+            wait = timedelta(seconds=error.retry_after) if isinstance(error, RateLimited) else wait
             self._failures[reader] = (error, now + max(wait, QUIET))
             raise
         finally:
@@ -111,6 +120,8 @@ class Listing(Generic[T]):
 
     def _put(self, id: str, item: T | None) -> None:
         before = self._items.get(id)
+        if item is not None and before is not None and self.kept is not None:
+            item = self.kept(before, item)
         if item is None:
             self._items.pop(id, None)
         else:

@@ -29,6 +29,7 @@ from .instance.types import KIND as INSTANCE
 from .listings import Listing
 from .references import LEAVE, READY
 from .rest import Access, Api, Client, Feature, Group, PocketID, Server, User, Version, nfc
+from .rest_rows import as_it_was_kept
 from .rest_version import LACKED_FOR, Support
 from .selection import is_told_of
 from .weights import Scale, Weights
@@ -89,7 +90,7 @@ class Lists:
     uid the mark of the declared secret that was pushed last; a digest of what a person chose is nowhere but here.
     """
 
-    clients: Listing[Client] = field(default_factory=lambda: Listing(lambda client: nfc(client.name)))
+    clients: Listing[Client] = field(default_factory=lambda: Listing(lambda client: nfc(client.name), as_it_was_kept))
     groups: Listing[Group] = field(default_factory=Listing)
     apis: Listing[Api] = field(default_factory=Listing)
     users: Listing[User] = field(default_factory=Listing)

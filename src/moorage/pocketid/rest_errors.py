@@ -3,7 +3,8 @@
 PocketIDError
 ├── Unreachable      no answer: refused, reset, timed out, no such name; a write may have happened all the same
 ├── Nonsense         an answer that is no Pocket-ID answer (redirect, HTML, no envelope)
-│   └── TooLarge     it is larger than may be read; fewer rows at once may do
+│   ├── TooLarge     it is larger than may be read; fewer rows at once may do
+│   └── TooMuch      the whole list would take more memory than it may, whatever is left out of it
 ├── Unauthorized     the API key is refused (401)
 ├── Forbidden        the key's owner may not, or is disabled; LDAP manages the object; the configuration is fixed (403)
 ├── NotFound         the object does not exist, by code
@@ -75,6 +76,12 @@ class TooLarge(Nonsense):
     """The answer is larger than it may be, or would be once it is decoded."""
 
     code = "pocketid_too_large"
+
+
+class TooMuch(Nonsense):
+    """All rows together take more memory than they may."""
+
+    code = "pocketid_too_much"
 
 
 class Unauthorized(PocketIDError):

@@ -15,10 +15,9 @@ from typing import Any, Final, TypeVar
 from .rest_errors import Nonsense, TooLarge, Unreachable
 from .rest_reading import list_of, object_of, unique
 from .rest_requests import Call, Caller
+from .rest_rows import Rows
 
 PAGE_LIMIT: Final = 1000
-WEIGHT_LIMIT: Final = 64 << 20
-"""Bytes of memory of a whole list, some twenty thousand clients: anybody may declare a server of his own, and the operator keeps its lists in memory."""
 SECONDS_LIMIT: Final = 300.0
 """For a whole list, with all its walks."""
 WALKS: Final = 3
@@ -49,8 +48,13 @@ class Listing:
         return Call(self.operation, "GET", self.path, params + ([("search", self.search)] if self.search else []))
 
 
-async def every(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> tuple[T, ...]:
+async def every(
+    caller: Caller, listing: Listing, read: Callable[[Any], T], rows: Callable[[str], Rows[T]] = Rows
+) -> tuple[T, ...]:
     """Every row of a list.
+
+    Args:
+        rows: what gathers them, made for each walk with the name of the request.
 
     Raises:
         Nonsense: the list has no end, or never holds still.
@@ -60,11 +64,11 @@ async def every(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> t
     try:
         async with asyncio.timeout(SECONDS_LIMIT):
             for _ in range(WALKS):
-                rows, still = await _read(caller, listing, read)
-                if still and unique(rows):
+                found, still = await _read(caller, listing, read, rows)
+                if still and unique(found):
                     whole = True
-                    return rows
-                del rows  # the next walk must not hold them beside its own
+                    return found
+                del found  # the next walk must not hold them beside its own
     except TimeoutError:
         raise Unreachable(f"GET {listing.path}", f"the list was not whole after {SECONDS_LIMIT:.0f} seconds") from None
     finally:
@@ -72,41 +76,39 @@ async def every(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> t
     raise Nonsense(f"GET {listing.path}", f"the list changed during each of {WALKS} walks")
 
 
-async def _read(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> tuple[tuple[T, ...], bool]:
+async def _read(
+    caller: Caller, listing: Listing, read: Callable[[Any], T], rows: Callable[[str], Rows[T]]
+) -> tuple[tuple[T, ...], bool]:
     """One walk, with pages that can be read: where one is too large the walk begins anew with fewer rows a page, from now on."""
     while True:
         try:
-            return await _walk(caller, listing, read)
+            return await _walk(caller, listing, read, rows(f"GET {listing.path}"))
         except TooLarge:
             if not caller.scale.shrink(listing.path):
                 raise
 
 
-async def _walk(caller: Caller, listing: Listing, read: Callable[[Any], T]) -> tuple[tuple[T, ...], bool]:
-    rows: list[T] = []
+async def _walk(
+    caller: Caller, listing: Listing, read: Callable[[Any], T], rows: Rows[T]
+) -> tuple[tuple[T, ...], bool]:
     totals: set[int] = set()
-    weight = heaviest = 0
+    heaviest = 0
     size = caller.scale.size(listing.path)
     for number in range(1, PAGE_LIMIT + 1):
         page = await caller.answer(listing.page(number, size))
-        weight, heaviest = weight + page.weight, max(heaviest, page.weight)
-        if weight > WEIGHT_LIMIT:
-            raise Nonsense(
-                f"GET {listing.path}",
-                f"the list would take more than {WEIGHT_LIMIT >> 20} MiB of memory; whoever administers the server takes out, or makes smaller, what weighs most in it",
-            )
-        caller.scale.weigh(listing.name, weight)
+        heaviest = max(heaviest, page.weight)
         answer = object_of(f"GET {listing.path}", page.body)
-        rows += [read(item) for item in list_of(f"GET {listing.path}", answer.get("data"))]
+        rows.add([read(item) for item in list_of(f"GET {listing.path}", answer.get("data"))], page.weight)
+        caller.scale.weigh(listing.name, rows.weight)
         pagination = object_of(f"GET {listing.path}", answer.get("pagination"))
         totals.add(_count(listing, pagination, "totalItems"))
         current = _count(listing, pagination, "currentPage")
         if current >= _count(listing, pagination, "totalPages"):
             if not listing.search:  # what is searched for is few rows, and tells nothing of the others
                 caller.scale.grow(listing.path, size, heaviest)
-            return tuple(rows), totals == {len(rows)} and current == number
+            return tuple(rows.found), totals == {len(rows.found)} and current == number
         if current != number:
-            return tuple(rows), False
+            return tuple(rows.found), False
     raise Nonsense(f"GET {listing.path}", f"the list does not end after {PAGE_LIMIT} pages")
 
 

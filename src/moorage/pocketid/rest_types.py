@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -72,7 +72,10 @@ class GroupName:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """An OIDC client. `raw` is the server's own JSON without secrets; `groups` is None where the answer does not tell (lists, the answer to a set of groups)."""
+    """An OIDC client. `raw` is the server's own JSON without secrets; `groups` is None where the answer does not tell (lists, the answer to a set of groups).
+
+    `whole`: False where a list kept no more of it than what it is known by, since it was too much.
+    """
 
     id: str
     name: str
@@ -85,6 +88,11 @@ class Client:
     has_dark_logo: bool
     pkce_supported: bool
     raw: JsonObject = field(repr=False)
+    whole: bool = True
+
+    def sketch(self) -> Client:
+        """What it is known by; everything else is to be asked for."""
+        return replace(self, secrets=(), groups=None, raw={}, whole=False)
 
     @property
     def is_public(self) -> bool:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fakes.pocketid import Fake
 
-from moorage.pocketid import rest_pages, rest_requests
+from moorage.pocketid import rest_requests, rest_rows
 from moorage.pocketid.rest import Nonsense, PocketID
 from moorage.pocketid.rest_errors import TooLarge
 from moorage.pocketid.rest_pages import Listing, every, pattern
@@ -146,7 +146,8 @@ async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones_and_that_is
     most: int, refused: int, pages: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eight clients with the longest lists of URLs fill a page; then the next read costs one request a page, of fewer rows."""
-    monkeypatch.setattr(rest_pages, "WEIGHT_LIMIT", 1 << 40)
+    for name in ("WEIGHT_LIMIT", "WALKED_LIMIT"):
+        monkeypatch.setattr(rest_rows, name, 1 << 40)
     server = Heavy([f"r{number}" for number in range(250)], most)
     for wasted in (refused, 0):
         server.asked = 0

@@ -18,6 +18,7 @@ from moorage.pocketid.settings import settings
 from moorage.runtime.projection import rolled_out
 from moorage.runtime.world import World
 
+from .crowd import crowd_of
 from .observe_bound import bound_to, keys_for
 from .observe_deployed import children
 from .render import address
@@ -37,11 +38,12 @@ async def observe(world: World, key: Key) -> Seen | None:
     keys = keys_for(world, obj)
     if instance.spec.external is not None:
         fault, look = await _asked(world, obj)
-        return Seen(instance, facts_of(obj).url, fault, look, resync, now, None, bound, keys)
+        crowd = crowd_of(world, obj)
+        return Seen(instance, facts_of(obj).url, fault, look, resync, now, None, bound, keys, crowd)
     here = await children(world, instance)
     runs = rolled_out(here.child(instance.spec.deployment_type, instance.metadata.name))
     fault, look = await _asked(world, obj) if runs else ("", None)
-    return Seen(instance, address(instance), fault, look, resync, now, here, bound, keys)
+    return Seen(instance, address(instance), fault, look, resync, now, here, bound, keys, crowd_of(world, obj))
 
 
 async def _asked(world: World, obj: JsonObject) -> tuple[str, Look | None]:
@@ -71,7 +73,7 @@ async def _shown(client: PocketID, lists: Lists, now: datetime) -> Unknown | Non
         PocketIDError: nobody answered.
     """
     try:
-        await lists.clients.get(client.reader, client.list_oidc_clients, now, settings().resync)
+        await lists.clients.get(client.reader, client.outline_oidc_clients, now, settings().resync)
     except Forbidden as error:
         return Unknown(Trouble.FORBIDDEN, str(error))
     except Nonsense:

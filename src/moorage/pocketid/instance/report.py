@@ -50,7 +50,7 @@ def report(seen: Seen, outcome: Outcome) -> Report:
     if isinstance(outcome, Done) and seen.instance.metadata.deletion_timestamp:
         return Report((conditions.false(READY, "Deleting", "deletion is under way"),), status)
     if isinstance(outcome, Done):
-        said = f"the running server at {seen.url} is used"
+        said = f"the running server at {seen.url} is used{_crowd(seen)}"
         return Report((conditions.true(READY, "Ready", said),), status, (Event("Normal", "ServerAttached", said),))
     told = Event("Warning", outcome.reason, outcome.message)
     return Report((conditions.false(READY, outcome.reason, outcome.message),), status, (told,))
@@ -74,13 +74,17 @@ def _deployed(seen: Seen, here: Deployed, outcome: Outcome, status: JsonObject) 
         return Report((conditions.false(READY, "Deleting", said),), status)
     if isinstance(outcome, Done):
         assert isinstance(seen.look, Version)
-        said = f"Pocket-ID {seen.look.text} runs at {seen.url}"
+        said = f"Pocket-ID {seen.look.text} runs at {seen.url}{_crowd(seen)}"
         events = (*here.notes, *_upgraded(seen, seen.look), Event("Normal", "ServerDeployed", said))
         return Report((conditions.true(READY, "Ready", said),), status, events)
     told = (*here.notes, *_upgraded(seen, seen.look if isinstance(seen.look, Version) else None))
     if outcome.reason not in _QUIET:
         told = (*told, Event("Warning", outcome.reason, outcome.message))
     return Report((conditions.false(READY, outcome.reason, outcome.message),), status, told)
+
+
+def _crowd(seen: Seen) -> str:
+    return f"; {seen.crowd}" if seen.crowd else ""
 
 
 def _left(seen: Seen) -> str:

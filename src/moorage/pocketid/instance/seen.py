@@ -127,6 +127,7 @@ class Seen:
         url: where it was asked.
         resync: seconds until the next look at a server that is well.
         deployed: what there is of a deployed server; None for one that runs already.
+        crowd: what is too much for the list that all clients share, and which namespace has the most of it; "" when nothing is.
     """
 
     instance: PocketIDInstance
@@ -138,6 +139,7 @@ class Seen:
     deployed: Deployed | None = None
     bound: Bound = Bound()
     keys: Keys = Keys()
+    crowd: str = ""
 
     @property
     def server_is_gone(self) -> bool:

@@ -33,7 +33,11 @@ async def look(seen: Seen, remote: PocketID, lists: Lists) -> Lookup:
     """The client, its absence, or a look that failed."""
     try:
         found = await _look(seen, remote, lists)
-        if isinstance(found, Found) and not found.fresh and _must_be_fresh(seen, found.client):
+        if (
+            isinstance(found, Found)
+            and not found.fresh
+            and (not found.client.whole or _must_be_fresh(seen, found.client))
+        ):
             return Found(await fetch(remote, lists, found.client.id), fresh=True)
         return found
     except NotFound:
@@ -71,7 +75,7 @@ async def fetch(remote: PocketID, lists: Lists, id: str) -> Client:
 
 
 async def _look(seen: Seen, remote: PocketID, lists: Lists) -> Lookup:
-    listed = await lists.clients.get(remote.reader, remote.list_oidc_clients, seen.now, seen.settings.resync)
+    listed = await lists.clients.get(remote.reader, remote.outline_oidc_clients, seen.now, seen.settings.resync)
     known, declared = seen.known_id, seen.client.spec.client_id
     lost = False
     way = seen.way.client_id if seen.way is not None else None
@@ -109,12 +113,12 @@ async def look_there(seen: Seen, place: Place | None, remote: PocketID, lists: L
         return Found(client, fresh=True) if proven else Ambiguous((id,))
     assert seen.instance is not None or place is not None
     key = place.key if place is not None else seen.instance.key if seen.instance is not None else seen.key
-    listed = (await lists.clients.get(remote.reader, remote.list_oidc_clients, seen.now, YOUNG)).values()
+    listed = (await lists.clients.get(remote.reader, remote.outline_oidc_clients, seen.now, YOUNG)).values()
     drawn = drawn_id(seen.client.metadata.uid, key)
     ours = (item for item in listed if item.id == drawn or is_newborn(seen, item))
     at = place.key if place is not None else None
     if (found := next((item for item in ours if seen.claimed(item.id, at) is None), None)) is not None:
-        return Found(found)
+        return Found(found) if found.whole else Found(await fetch(remote, lists, found.id), fresh=True)
     trusted = seen.trusted if place is None else place.trusted
     like = tuple(item.id for item in listed if _is_like(seen, item)) if trusted else ()
     return Ambiguous(like) if like else Absent()
@@ -135,7 +139,7 @@ async def _named(seen: Seen, remote: PocketID, lists: Lists, *, lost: bool) -> L
     """
     made = moment(seen.client.metadata.creation_timestamp)
     age = YOUNG if made is None else (seen.now - made).total_seconds()
-    await lists.clients.get(remote.reader, remote.list_oidc_clients, seen.now, min(YOUNG, age))
+    await lists.clients.get(remote.reader, remote.outline_oidc_clients, seen.now, min(YOUNG, age))
     found = [item for item in lists.clients.named(nfc(seen.shown_name)) if item.client_type != CIMD]
     free = [item for item in found if seen.claimed(item.id) is None]
     match free or found:
