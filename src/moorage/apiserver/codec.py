@@ -162,8 +162,11 @@ def go_type(value: Any) -> str:
 
 
 def _parse_yaml(body: bytes, seen: Duplicates) -> Any:
+    from moorage.core import yamljson
     from moorage.core.yamltext import Unreadable, load
 
+    if (sent := yamljson.plain(body)) is not None:  # most who apply are programs, whose YAML is JSON
+        return sent
     try:
         return load(body, seen.told)
     except Unreadable as error:
