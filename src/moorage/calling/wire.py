@@ -8,11 +8,14 @@ a float, as API servers themselves read it. Source: RFC 8259; ADR 0002.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
 import orjson
 
+_NULL: Final = re.compile(rb"null(?<=[:,\[]null)")
+"""A `null` that is a value, or looks like one inside a text."""
 _STRICT: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 
 
@@ -41,9 +44,8 @@ def dumps(value: Any, default: Callable[[Any], Any] | None = None) -> bytes:
         data = orjson.dumps(value, default, _STRICT)
     except orjson.JSONEncodeError:
         return _slowly(value, default)
-    return (
-        _slowly(value, default) if b"null" in data else data
-    )  # a NaN reads `null` there, which deletes in a merge patch
+    may_be_none = b"null" in data and (data == b"null" or _NULL.search(data) is not None)
+    return _slowly(value, default) if may_be_none else data  # a NaN reads `null` there, which deletes in a merge patch
 
 
 def _slowly(value: Any, default: Callable[[Any], Any] | None) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from .rest_pages import Listing, every, pattern
+from .rest_pages import Paged, every, pattern
 from .rest_reading import access_of, api_of, grant_of, holder_of, list_of
 from .rest_requests import Call, Caller, quoted
 from .rest_types import Access, Api, Grant, Holder, Permission, audience
@@ -22,7 +22,7 @@ class Apis(Caller):
 
     async def list_apis(self, search: str = "") -> tuple[Api, ...]:
         """Every API with its permissions. `search` is the server's own, which is not exact."""
-        return await every(self, Listing("list_apis", _APIS, "name", search), api_of)
+        return await every(self, Paged("list_apis", _APIS, "name", search), api_of)
 
     async def find_api_of(self, resource: str) -> Api | None:
         """The API of exactly that audience, trailing slashes aside; None when there is none."""
@@ -87,7 +87,7 @@ class Apis(Caller):
         Raises:
             NotFound: there is no such API.
         """
-        rows = await every(self, Listing("list_api_holders", f"{_api(id)}/clients", "name"), holder_of)
+        rows = await every(self, Paged("list_api_holders", f"{_api(id)}/clients", "name"), holder_of)
         return tuple(row for row in rows if row.access.grants_anything)
 
     async def list_api_client_grants(self, client_id: str) -> tuple[Grant, ...]:

@@ -15,7 +15,7 @@ from moorage.core.meta import JsonObject
 from moorage.core.secret import SecretText
 
 from .rest_errors import Nonsense, NotFound
-from .rest_pages import Listing, every
+from .rest_pages import Paged, every
 from .rest_reading import client_of, made_client_of, made_secret_of, scim_provider_of
 from .rest_requests import Call, Caller, quoted, repeated
 from .rest_rows import Rows, lighter_client, weight_of_client
@@ -33,12 +33,12 @@ class Clients(Caller):
 
     async def list_oidc_clients(self) -> tuple[Client, ...]:
         """Every client, secrets and identities included, groups only counted."""
-        return await every(self, Listing("list_oidc_clients", _CLIENTS, "name"), client_of)
+        return await every(self, Paged("list_oidc_clients", _CLIENTS, "name"), client_of)
 
     async def outline_oidc_clients(self) -> tuple[Client, ...]:
         """The same for those who keep it: where it would be too much, the heaviest clients are sketches."""
         gather = partial(Rows[Client], lighter=lighter_client, weigh=weight_of_client)
-        return await every(self, Listing("list_oidc_clients", _CLIENTS, "name"), client_of, gather)
+        return await every(self, Paged("list_oidc_clients", _CLIENTS, "name"), client_of, gather)
 
     async def get_oidc_client(self, id: str) -> Client:
         """One client with its groups.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from .rest_pages import Listing, every, pattern
+from .rest_pages import Paged, every, pattern
 from .rest_reading import claims_of, group_of
 from .rest_requests import Call, Caller, quoted
 from .rest_types import Claim, Group, nfc
@@ -22,7 +22,7 @@ class Groups(Caller):
 
     async def list_user_groups(self, search: str = "") -> tuple[Group, ...]:
         """Every group, members only counted. `search` is the server's own, which is not exact."""
-        return await every(self, Listing("list_user_groups", _GROUPS, "name", search), group_of)
+        return await every(self, Paged("list_user_groups", _GROUPS, "name", search), group_of)
 
     async def find_user_group_named(self, name: str) -> Group | None:
         """The group of exactly that name (compared in NFC), None when there is none; names are unique."""

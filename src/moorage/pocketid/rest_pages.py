@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class Paged:
     """Which list: the operation that is counted, its path, the column it is sorted by, what is searched for."""
 
     operation: str
@@ -49,7 +49,7 @@ class Listing:
 
 
 async def every(
-    caller: Caller, listing: Listing, read: Callable[[Any], T], rows: Callable[[str], Rows[T]] = Rows
+    caller: Caller, listing: Paged, read: Callable[[Any], T], rows: Callable[[str], Rows[T]] = Rows
 ) -> tuple[T, ...]:
     """Every row of a list.
 
@@ -77,7 +77,7 @@ async def every(
 
 
 async def _read(
-    caller: Caller, listing: Listing, read: Callable[[Any], T], rows: Callable[[str], Rows[T]]
+    caller: Caller, listing: Paged, read: Callable[[Any], T], rows: Callable[[str], Rows[T]]
 ) -> tuple[tuple[T, ...], bool]:
     """One walk, with pages that can be read: where one is too large the walk begins anew with fewer rows a page, from now on."""
     while True:
@@ -88,9 +88,7 @@ async def _read(
                 raise
 
 
-async def _walk(
-    caller: Caller, listing: Listing, read: Callable[[Any], T], rows: Rows[T]
-) -> tuple[tuple[T, ...], bool]:
+async def _walk(caller: Caller, listing: Paged, read: Callable[[Any], T], rows: Rows[T]) -> tuple[tuple[T, ...], bool]:
     totals: set[int] = set()
     heaviest = 0
     size = caller.scale.size(listing.path)
@@ -112,7 +110,7 @@ async def _walk(
     raise Nonsense(f"GET {listing.path}", f"the list does not end after {PAGE_LIMIT} pages")
 
 
-def _count(listing: Listing, pagination: dict[str, Any], name: str) -> int:
+def _count(listing: Paged, pagination: dict[str, Any], name: str) -> int:
     value = pagination.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise Nonsense(f"GET {listing.path}", f"the answer has no {name}")

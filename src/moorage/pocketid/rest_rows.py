@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from .rest_errors import TooMuch
-from .rest_requests import weight_of
 from .rest_types import Client
+from .rest_weight import weight_of
 
 WEIGHT_LIMIT: Final = 64 << 20
 """Bytes of memory of a whole list, some twenty thousand clients: anybody may declare a server of his own, and the operator keeps its lists in memory."""

@@ -14,7 +14,7 @@ from moorage.core.meta import JsonObject
 from moorage.core.secret import SecretText
 
 from .rest_errors import Nonsense
-from .rest_pages import Listing, every, pattern
+from .rest_pages import Paged, every, pattern
 from .rest_reading import claims_of, made_api_key_of, object_of, user_of
 from .rest_requests import Call, Caller, quoted
 from .rest_types import Claim, MadeApiKey, User
@@ -30,7 +30,7 @@ class Users(Caller):
 
     async def list_users(self, search: str = "") -> tuple[User, ...]:
         """Every user, the owner of the static key (`STATIC_KEY_OWNER`) included. `search` is the server's own, which is not exact."""
-        return await every(self, Listing("list_users", _USERS, "username", search), user_of)
+        return await every(self, Paged("list_users", _USERS, "username", search), user_of)
 
     async def find_user_named(self, username: str) -> User | None:
         """The user of that username, letter case aside as the server has it; None when there is none."""

@@ -12,7 +12,7 @@ from tests.fakes.pocketid import Fake
 from moorage.pocketid import rest_requests, rest_rows
 from moorage.pocketid.rest import Nonsense, PocketID
 from moorage.pocketid.rest_errors import TooLarge
-from moorage.pocketid.rest_pages import Listing, every, pattern
+from moorage.pocketid.rest_pages import Paged, every, pattern
 from moorage.pocketid.rest_reading import group_name_of
 from moorage.pocketid.rest_requests import Answer
 from moorage.pocketid.weights import SIZES, Weights
@@ -86,7 +86,7 @@ async def test_a_list_is_what_it_was_at_some_moment_or_an_error(count: int, move
     server = Moving([f"r{number}" for number in range(count)], moves)
     untouched = {f"r{number}" for number in range(count)}
     try:
-        rows = await every(server, Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
+        rows = await every(server, Paged("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
     except Nonsense:
         assert moves
         return
@@ -123,7 +123,7 @@ async def test_an_answer_that_is_no_list_is_nonsense(answer: Any) -> None:
             return Answer(200, {}, answer)
 
     with pytest.raises(Nonsense):
-        await every(Odd(), Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
+        await every(Odd(), Paged("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
 
 
 class Heavy(Moving):
@@ -151,7 +151,7 @@ async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones_and_that_is
     server = Heavy([f"r{number}" for number in range(250)], most)
     for wasted in (refused, 0):
         server.asked = 0
-        rows = await every(server, Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
+        rows = await every(server, Paged("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
         assert {row.id for row in rows} == set(server.rows)
         assert server.asked == pages + wasted
 
@@ -173,7 +173,7 @@ class Weighed(Moving):
     async def read(self) -> int:
         """How many requests a read of all rows takes."""
         self.asked = 0
-        rows = await every(self, Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
+        rows = await every(self, Paged("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
         assert {row.id for row in rows} == set(self.rows)
         return self.asked
 
@@ -196,25 +196,25 @@ async def test_a_search_says_nothing_of_the_pages_of_the_whole_list() -> None:
     server = Weighed([f"r{number}" for number in range(50)], 1 << 18)
     await server.read()
     server.rows, rows = ["r1"], server.rows
-    await every(server, Listing("find", "/rows", "name", "r1"), group_name_of)  # type: ignore[arg-type]
+    await every(server, Paged("find", "/rows", "name", "r1"), group_name_of)  # type: ignore[arg-type]
     server.rows = rows
     assert await server.read() == 2
 
 
 async def test_a_row_that_is_too_large_by_itself_is_told() -> None:
     with pytest.raises(TooLarge):
-        await every(Heavy(["r"], 0), Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
+        await every(Heavy(["r"], 0), Paged("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
 
 
 async def test_a_list_without_end_ends() -> None:
     with pytest.raises(Nonsense, match="does not end"):
-        await every(Endless(0), Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
+        await every(Endless(0), Paged("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
 
 
 async def test_a_list_that_would_fill_the_memory_of_the_operator_ends() -> None:
     """Anybody may declare an instance with a server of his own; its pages are bounded, and so are all of them together."""
     with pytest.raises(Nonsense, match="more than 64 MiB of memory"):
-        await every(Endless(8 << 20), Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
+        await every(Endless(8 << 20), Paged("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
 
 
 async def test_a_small_answer_that_would_fill_the_memory_is_not_decoded(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.calling import wire
-from moorage.pocketid.rest_requests import weight_of
+from moorage.pocketid.rest_weight import weight_of
 
 EMOJI = "\U0001f600"
 TEXTS = [

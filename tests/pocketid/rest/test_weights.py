@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from moorage.pocketid.listings import Listing as Kept
+from moorage.pocketid.listings import Listing
 from moorage.pocketid.rest import Nonsense
-from moorage.pocketid.rest_pages import Listing, every
+from moorage.pocketid.rest_pages import Paged, every
 from moorage.pocketid.rest_reading import group_name_of
 from moorage.pocketid.rest_requests import Answer
 from moorage.pocketid.rest_types import GroupName
@@ -136,14 +136,14 @@ class Slow:
 
     async def list(self) -> tuple[GroupName, ...]:
         """All rows."""
-        return await every(self, Listing("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
+        return await every(self, Paged("list", "/rows", "name"), group_name_of)  # type: ignore[arg-type]
 
 
 async def test_walks_at_the_same_time_are_bounded_together_and_what_is_kept_is_let_go() -> None:
     """The one of the heaviest namespace ends with its next page; the other is read whole, and kept."""
     weights = used(90)
     main, evil = Slow(scale(weights, "main", "identity"), 20, 2), Slow(scale(weights, "evil", "team"), 18, 4)
-    kept: Kept[GroupName] = Kept()
+    kept: Listing[GroupName] = Listing()
     main.scale.let_go = kept.let_go
     walks = {server: asyncio.ensure_future(server.list()) for server in (main, evil)}
     for server in (main, evil, evil, main, evil):

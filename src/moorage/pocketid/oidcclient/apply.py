@@ -39,7 +39,8 @@ from .plans import (
     WriteSecret,
 )
 from .secrets import Mint
-from .seen import Failure, Seen
+from .seen import Seen
+from .seen_parts import Failure
 
 PERMANENT: Final = (Refused, Forbidden, Unauthorized, Nonsense)
 """Answers that the same request gets again: the next try is at the resync."""

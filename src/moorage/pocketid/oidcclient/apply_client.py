@@ -31,7 +31,8 @@ from .plans import CreateClient, DeleteClient, LeaveInstance, Look, LookThere, R
 from .powers import overreach
 from .secret_facts import with_secrets
 from .secrets import Made, Trigger
-from .seen import Failure, Seen
+from .seen import Seen
+from .seen_parts import Failure
 from .types import KIND
 
 ClientPlan: TypeAlias = (

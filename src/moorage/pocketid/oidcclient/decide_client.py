@@ -16,7 +16,8 @@ from .plans import CreateClient, HoldForGroups, LeaveInstance, Look, LookThere, 
 from .powers import overreach
 from .rule import Answer, Rule, told, worked
 from .secret_snapshot import Mode, mode_of
-from .seen import Fault, Seen
+from .seen import Seen
+from .seen_parts import Fault
 from .sizes import excess
 from .types import GROUP_FINALIZER, REFRESH
 from .wanted import create_body, is_newborn

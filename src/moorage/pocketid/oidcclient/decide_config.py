@@ -15,7 +15,8 @@ from moorage.pocketid.rest_version import LACKED_FOR, Feature, Support
 from .lookups import Found
 from .plans import Part, SetGroups, UpdateClient
 from .rule import Answer, Rule, told, worked
-from .seen import Fault, Seen
+from .seen import Seen
+from .seen_parts import Fault
 from .wanted import differing, supports, unsent, update_body
 
 

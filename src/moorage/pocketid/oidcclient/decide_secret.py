@@ -19,7 +19,8 @@ from .rule import Answer, Rule, told, worked
 from .secret_snapshot import Mode, Secrets, mode_of
 from .secret_steps import ignored_request, step
 from .secrets import Delete, Discard, Impossible, Mint, Push, Store
-from .seen import Fault, Seen
+from .seen import Seen
+from .seen_parts import Fault
 from .types import REGENERATE
 
 

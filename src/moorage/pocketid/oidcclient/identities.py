@@ -14,7 +14,7 @@ from typing import Any, Final
 from moorage.core.meta import JsonObject
 
 from .admission import PRIVATE
-from .seen import Fault
+from .seen_parts import Fault
 from .sizes import too_many_keys
 from .types_access import FederatedIdentity, PublicKey
 

@@ -31,7 +31,8 @@ from .render import foreign, owned
 from .rivals import BY_CLAIM, claims, has_client, rival_of
 from .secret_facts import with_secrets
 from .secrets import declared_fault, source_version
-from .seen import Declared, Kept, Seen
+from .seen import Seen
+from .seen_parts import Declared, Kept
 from .sizes import excess
 from .types import KIND, PocketIDOIDCClient
 

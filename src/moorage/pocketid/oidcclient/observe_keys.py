@@ -15,7 +15,7 @@ from moorage.kube.resources import CONFIG_MAPS, SECRETS
 from moorage.runtime.world import World
 
 from .identities import resolved, source_of
-from .seen import Fault
+from .seen_parts import Fault
 from .types import PocketIDOIDCClient
 
 

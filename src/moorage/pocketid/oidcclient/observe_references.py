@@ -21,7 +21,8 @@ from moorage.pocketid.selection import admits, counts_at, trusts
 from moorage.pocketid.usergroup.types import KIND as USER_GROUP
 from moorage.runtime.world import World
 
-from .seen import ApiNeed, Apis, Fault, Groups, Seen
+from .seen import Seen
+from .seen_parts import ApiNeed, Apis, Fault, Groups
 from .types import GROUP_FINALIZER
 from .types_access import ApiAccess, GroupRef
 

@@ -22,7 +22,8 @@ from moorage.runtime.world import World
 from .lookups import Absent, Ambiguous, Found, Lookup, Place, Unknown
 from .powers import is_another, is_proven
 from .rotation import moment
-from .seen import Apis, Scim, Seen
+from .seen import Seen
+from .seen_parts import Apis, Scim
 from .wanted import drawn_id, is_newborn, own_id
 
 YOUNG: Final = 10.0

@@ -12,7 +12,8 @@ from moorage.core.outcome import Failed, Outcome, Waiting
 from moorage.runtime.room import Released
 
 from .plans import Part, Plan
-from .seen import Fault, Seen
+from .seen import Seen
+from .seen_parts import Fault
 
 Answer: TypeAlias = Plan | Outcome | Released | None
 """The next plan, what a part came to, or None for "go on"."""

@@ -18,7 +18,8 @@ from moorage.pocketid.rest_version import Feature, Support
 
 from .identities import held_with_keys, same_identities
 from .secret_snapshot import Mode, mode_of
-from .seen import Fault, Seen
+from .seen import Seen
+from .seen_parts import Fault
 
 _OURS: Final = UUID("6f1dc4f5-55c7-4c8e-9d53-7d2a6f0b9a41")
 """The name space of ids that are drawn by us; any constant would do."""
