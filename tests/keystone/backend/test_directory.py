@@ -121,13 +121,14 @@ def test_many_users_are_not_counted(tmp_path: Path) -> None:
 def test_the_target_searches_as_keystone_does() -> None:
     """Filter, object class and id attribute as Keystone joins them; options that change the connection count."""
     obj = changed("ldap.users", {"treeDN": "ou=p", "filter": "(a=b)", "objectClass": "person", "idAttribute": "uid"})
-    obj["spec"]["ldap"]["url"] = "ldap://a, ldap://b"
+    obj["spec"]["ldap"] |= {"url": "ldap://a, ldap://b", "tls": {"caBundleSecretRef": {"name": "corp-ca"}}}
     ldap = KIND.parse(obj).spec.ldap
     assert ldap is not None
     extra = {"use_tls": "True", "tls_req_cert": "never", "query_scope": "sub"}
     found = target_of(ldap, extra, BindCredentials("cn=svc", "s3cret"), None)
     assert found.query == "(&(a=b)(objectClass=person)(uid=*))"
     assert (found.urls, found.start_tls, found.verify, found.subtree) == (("ldap://a", "ldap://b"), True, False, True)
+    assert found.authority == "corp-ca"
     assert "s3cret" not in repr(found)
     plain = target_of(ldap, {}, BindCredentials("cn=svc", "s3cret"), None)
     assert (plain.start_tls, plain.verify, plain.subtree) == (False, True, False)
@@ -210,7 +211,7 @@ async def test_a_fault_of_the_library_is_no_fact_about_the_directory() -> None:
 
     found = await Probes(broken).look(KEY, WHERE, lambda: NOON)
     assert (found.status, found.reason) == ("Unknown", "ProbeNotPossible")
-    assert (await Probes(broken).look(KEY, WHERE, lambda: NOON)).message == "the probe failed (RuntimeError)"
+    assert found.message == "the probe itself broke, the log of moorage says how"
 
 
 def test_a_target_without_address_is_not_probed() -> None:

@@ -20,13 +20,16 @@ from ipaddress import ip_address
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
+import structlog
 from ldap3 import BASE, LEVEL, NONE, SIMPLE, SUBTREE, Connection, Server, Tls
-from ldap3.core.exceptions import LDAPException, LDAPNoSuchObjectResult, LDAPOperationResult
+from ldap3.core.exceptions import LDAPException, LDAPNoSuchObjectResult
 
 from moorage.core.meta import Key
 from moorage.core.secret import SecretText
 from moorage.keystone.identity_errors import clean
 
+from .authorities import UnusableBundle
+from .directory_words import NO_LDAP, roots, sentence
 from .ldap import BindCredentials
 from .ldap_options import TRUE_WORDS
 from .seen import Directory
@@ -44,6 +47,7 @@ SAMPLE: Final = 10
 PROBE_AT: Final = "moorage.internal/probe-at"
 """Annotation by which a person asks for a fresh probe."""
 _CONCURRENT: Final = 4
+_log = structlog.get_logger("moorage.directory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ class Target:
     """Where and as whom to ask.
 
     Args:
+        authority: name of the Secret that `ca` is from.
         addresses: the address that a host name has for Keystone.
         asked: what a person wrote into the annotation PROBE_AT; another value asks at once.
     """
@@ -64,6 +69,7 @@ class Target:
     base: str
     query: str
     subtree: bool
+    authority: str = ""
     addresses: tuple[tuple[str, str], ...] = ()
     asked: str = ""
 
@@ -84,6 +90,7 @@ def target_of(ldap: Ldap, extra: dict[str, str], credentials: BindCredentials, c
         base=users.tree_dn,
         query=query,
         subtree=extra.get("query_scope") == "sub",
+        authority=ldap.tls.ca_bundle_secret_ref.name if ldap.tls else "",
     )
 
 
@@ -124,7 +131,7 @@ def probe(target: Target) -> Directory:
 def _probe(target: Target, url: str) -> Directory:
     stage = "AddressUnreachable"
     try:
-        server = _server(target, url)
+        server = _server(target, url, _trusted(target, url))
         socket.create_connection((server.host, server.port), CONNECT_TIMEOUT).close()
         stage = "TLSFailed" if server.ssl else "AddressUnreachable"
         with _connected(server, target) as connection:
@@ -139,8 +146,17 @@ def _probe(target: Target, url: str) -> Directory:
         return Directory(
             "False", "BaseDNNotFound", f"{_shown(url)}: base DN {target.base} does not exist, or may not be read"
         )
-    except (LDAPException, OSError, ValueError) as error:
-        return Directory("False", stage, f"{_shown(url)}: {_sentence(error, target)}")
+    except UnusableBundle as unusable:
+        return Directory("False", "TLSFailed", str(unusable))
+    except (LDAPException, OSError, ValueError, *NO_LDAP) as error:
+        parts = urlsplit(url)
+        why = sentence(error, target, parts.hostname or "", secure=parts.scheme == "ldaps")
+        return Directory("False", stage, f"{_shown(url)}: {why}")
+
+
+def _trusted(target: Target, url: str) -> str | None:
+    """The authority's certificates where TLS is spoken; Keystone reads them there only."""
+    return roots(target) if target.start_tls or url.startswith("ldaps://") else None
 
 
 def _shown(url: str) -> str:
@@ -156,12 +172,12 @@ def _place(target: Target, url: str) -> tuple[str, int, bool]:
     return dict(target.addresses).get(host, host), parts.port or (636 if secure else 389), secure
 
 
-def _server(target: Target, url: str) -> Server:
+def _server(target: Target, url: str, trusted: str | None) -> Server:
     address, port, secure = _place(target, url)
     host = urlsplit(url).hostname or ""
     tls = Tls(
         validate=ssl.CERT_REQUIRED if target.verify else ssl.CERT_NONE,
-        ca_certs_data=target.ca.decode("utf-8", "replace") if target.ca else None,
+        ca_certs_data=trusted,
         valid_names=[host],
         sni=host,
     )
@@ -210,14 +226,6 @@ def _search(connection: Connection, target: Target) -> Directory:
     many = f"{SAMPLE} or more" if count >= SAMPLE else "no" if count == 0 else str(count)
     users = "user" if count == 1 else "users"
     return Directory("True", "DirectoryAnswers", f"bind works and {many} {users} stand below {target.base}")
-
-
-def _sentence(error: Exception, target: Target) -> str:
-    if isinstance(error, LDAPOperationResult):
-        text = f"{error.description} {error.message or ''}".strip()
-    else:
-        text = getattr(error, "strerror", "") or str(error) or type(error).__name__
-    return clean(text, (target.password.reveal(),))
 
 
 @dataclass
@@ -307,5 +315,6 @@ async def _off_loop(work: Callable[[], Directory]) -> Directory:
 def _guarded(work: Callable[[], Directory]) -> Directory:
     try:
         return work()
-    except Exception as error:  # noqa: BLE001  a probe is informational: whatever goes wrong in the library ends here
-        return Directory("Unknown", "ProbeNotPossible", f"the probe failed ({type(error).__name__})")
+    except Exception:  # noqa: BLE001  a probe is informational: whatever goes wrong in the library ends here
+        _log.exception("probe of a directory broke")
+        return Directory("Unknown", "ProbeNotPossible", "the probe itself broke, the log of moorage says how")
