@@ -148,10 +148,18 @@ def _answers(url: str) -> bool:
 
 
 @contextmanager
-def keystone(folder: Path, *, workers: int = 1, conf: str = "") -> Iterator[Keystone]:
+def keystone(
+    folder: Path,
+    *,
+    workers: int = 1,
+    conf: str = "",
+    longest: int = 600,
+    public: Path | None = None,
+    **environment: str,
+) -> Iterator[Keystone]:
     """Serve a Keystone from `folder`; put domain files into `<folder>/etc/domains` before, or use `reload`.
 
-    `conf` are further lines of keystone.conf, sections and all; files that they name belong into `<folder>/etc`.
+    A request lasts `longest` seconds at most. `public` is a folder of authorities that stands for the image's own. `conf` are further lines of keystone.conf, sections and all; files that they name belong into `<folder>/etc`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     root, port = image(), free_port()
@@ -164,7 +172,12 @@ def keystone(folder: Path, *, workers: int = 1, conf: str = "") -> Iterator[Keys
         *("--http-socket", "/run/keystone/keystone.sock", "--chmod-socket=660"),
         *("--master", "--processes", str(workers), "--enable-threads", "--lazy-apps", "--need-app"),
         *("--buffer-size", "65535", "--add-header", "Connection: close", "--die-on-term", "--disable-logging"),
+        *("--harakiri", str(longest)),
     ]
+    if public is not None:
+        sandbox += ["--ro-bind", str(public), "/etc/ssl/certs"]
+    for name, value in environment.items():
+        sandbox += ["--setenv", name, value]
     command = Command("keystone", [*sandbox, *uwsgi], folder)
     with running(command, port=port, ready=lambda: _answers(url), limit=120) as process:
         yield Keystone(url, folder, process)

@@ -86,11 +86,19 @@ def _is_generation(obj: JsonObject, base: str, owner: Ref) -> bool:
 
 def rolled_out(deployment: JsonObject | None) -> bool:
     """Whether every pod is of the newest template and ready, and no other pod is left."""
+    return _all_are(deployment, "replicas", "updatedReplicas", "readyReplicas")
+
+
+def replaced(deployment: JsonObject | None) -> bool:
+    """Whether every pod is of the newest template, ready or not, and no other pod is left."""
+    return _all_are(deployment, "replicas", "updatedReplicas")
+
+
+def _all_are(deployment: JsonObject | None, *counted: str) -> bool:
     if deployment is None:
         return False
     status: Mapping[str, Any] = deployment.get("status") or {}
     if int(status.get("observedGeneration", 0)) < int(deployment["metadata"].get("generation", 0)):
         return False
     desired = int((deployment.get("spec") or {}).get("replicas", 1))
-    counted = ("replicas", "updatedReplicas", "readyReplicas")
     return all(int(status.get(name, 0)) == desired for name in counted)

@@ -79,10 +79,16 @@ class Admin:
 
 
 async def password_login(
-    session: aiohttp.ClientSession, url: str, user: str, password: str, scope: JsonObject | None = None
+    session: aiohttp.ClientSession,
+    url: str,
+    user: str,
+    password: str,
+    scope: JsonObject | None = None,
+    *,
+    domain: str = "Default",
 ) -> tuple[int, str]:
-    """Status and token of a password login in domain Default."""
-    who = {"name": user, "domain": {"name": "Default"}, "password": password}
+    """Status and token of a password login."""
+    who = {"name": user, "domain": {"name": domain}, "password": password}
     auth: JsonObject = {"identity": {"methods": ["password"], "password": {"user": who}}}
     if scope is not None:
         auth["scope"] = scope

@@ -9,10 +9,12 @@ from hypothesis import given as for_all
 from hypothesis import settings
 from hypothesis import strategies as st
 from tests.keystone.service import given
+from tests.real.certificates import Authority
 
+from moorage.keystone.backend.authorities import readable
 from moorage.keystone.backend.materials import Materials
 from moorage.keystone.backend.types import KIND as BACKEND
-from moorage.keystone.service.domains import BUDGET, project_all
+from moorage.keystone.service.domains import AUTHORITIES, BUDGET, project_all
 from moorage.keystone.service.network import ldap_ports
 from moorage.keystone.service.seen import Attached
 
@@ -88,6 +90,59 @@ def test_a_terminating_backend_holds_its_domain_while_its_file_is_there() -> Non
     assert project_all([attached(served), attached({"name": "0", "domain": "corp", "deleting": True})]).attached == (
         "a",
     )
+
+
+ROOT, OTHER, BROKEN = (
+    Authority("one").pem,
+    Authority("other").pem,
+    b"-----BEGIN CERTIFICATE-----\nxx\n-----END CERTIFICATE-----\n",
+)
+SECRETS = {"bind": _BIND, "one": {"ca.crt": ROOT}, "other": {"ca.crt": OTHER}, "broken": {"ca.crt": BROKEN}}
+
+
+def directory(name: str, ca: str = "", **extra: str) -> Attached:
+    """A backend that speaks TLS, with an authority of its own or the image's."""
+    obj = given.backend({"name": name, "domain": name, **({"ca": ca} if ca else {})})
+    obj["spec"]["ldap"]["url"] = f"ldaps://{name}.example.org"
+    obj["spec"]["extraOptions"] = extra
+    return Attached(BACKEND.parse(obj), Materials(SECRETS))
+
+
+def test_one_authority_stands_where_its_domain_looks_for_it() -> None:
+    """However many directories it signed: nothing is to be mixed."""
+    found = project_all([directory("a", "one"), directory("b", "one")])
+    assert (found.paths, found.files["a-ca.pem"]) == ({}, ROOT)
+
+
+def test_the_authorities_of_all_directories_stand_wherever_one_is_looked_for() -> None:
+    """F5: libldap makes its mind up once in a process; each file is by itself what every other one is. What cannot be read is left out."""
+    found = project_all(
+        [directory("a", "one"), directory("b", "other"), directory("c", "broken"), directory("d", "one")]
+    )
+    assert {path: key for path, key in found.paths.items() if path != key} == dict.fromkeys(
+        ("a-ca.pem", "b-ca.pem", "c-ca.pem", "d-ca.pem"), AUTHORITIES
+    )
+    assert readable(found.files[AUTHORITIES]) == tuple(sorted((*readable(ROOT), *readable(OTHER))))
+    assert (found.files["a-ca.pem"], found.trusts_the_system) == (ROOT, False)
+
+
+def test_a_public_authority_beside_a_private_one_is_told_to_the_library_before_anybody_logs_in() -> None:
+    """Each of the two is set by another domain, and the first one would count."""
+    found = project_all([directory("a", "one"), directory("b")])
+    assert b"tls_cacertdir = /etc/ssl/certs\n" in found.files["keystone.b.conf"]
+    assert found.trusts_the_system
+    assert found.paths["a-ca.pem"] == AUTHORITIES
+    assert not project_all([directory("a"), directory("b")]).trusts_the_system
+
+
+def test_a_directory_that_need_not_prove_itself_is_not_served_beside_one_that_must() -> None:
+    """F5: the first one would switch the proof off for all in its worker."""
+    careless = directory("a", "one", tls_req_cert="never")
+    found = project_all([careless, directory("b", "one")])
+    assert found.attached == ("b",)
+    assert [(left.name, left.fault, "backend b" in left.why) for left in found.left] == [("a", True, True)]
+    assert project_all([careless, directory("c", "nowhere")]).attached == ("a",)
+    assert project_all([careless, directory("d", "one", tls_req_cert="never")]).attached == ("a", "d")
 
 
 def test_what_does_not_fit_is_left_and_the_smaller_one_after_it_is_not() -> None:

@@ -1,7 +1,7 @@
-"""The CA bundle of an OIDC provider as the sidecar may read it.
+"""CA bundles of people, as one file for several of them may hold them: of OIDC providers for the sidecar, of directories for Keystone.
 
 Enters: bytes that a person put into a Secret. Leaves: certificates, each one read by OpenSSL, which the sidecar's curl uses, and written anew;
-nothing else of the bytes. curl refuses a whole file for one certificate that it cannot read, and the sidecar has one file for all providers:
+nothing else of the bytes. Readers refuse a whole file for one certificate that they cannot read, and one file serves all providers, or all directories:
 so what cannot be read must never come here. Pure; it opens no connection. Source: decisions, Keystone 10; spec/keystone.md 7 (P4).
 """
 
@@ -35,6 +35,18 @@ def certificates(bundle: bytes) -> tuple[bytes, ...]:
     if bundle.count(_MARK) != len(blocks):
         raise UnusableBundle("holds a PEM block that is no whole certificate: leave certificates only")
     return tuple(dict.fromkeys(_certificate(block, number) for number, block in enumerate(blocks, start=1)))
+
+
+def readable(bundle: bytes) -> tuple[bytes, ...]:
+    """PEM of each certificate that can be read, whatever else stands there."""
+    return tuple(found for block in _BLOCK.findall(bundle) for found in _readable(block))
+
+
+def _readable(block: bytes) -> tuple[bytes, ...]:
+    try:
+        return (_certificate(block, 0),)
+    except UnusableBundle:
+        return ()
 
 
 def _certificate(block: bytes, number: int) -> bytes:

@@ -58,11 +58,15 @@ def configuration_is_mounted(seen: Seen) -> Answer:
     return Waiting("WaitingForProjection", message, after=POLL)
 
 
+_NOT_REPLACED: Final = "replicas of the previous template still serve"
+_NOT_READY: Final = "every replica runs it, and not all are ready: one that was ready before may wait for a directory that does not answer (condition DirectoryReachable)"
+
+
 def every_replica_runs_it(seen: Seen) -> Answer:
     """A pending rollout counts as not projected, also for a backend that was Ready."""
     if seen.mount.rolled_out:
         return None
-    return Waiting("WaitingForRollout", "replicas of the previous template still serve", after=POLL)
+    return Waiting("WaitingForRollout", _NOT_READY if seen.mount.replaced else _NOT_REPLACED, after=POLL)
 
 
 CONFIG_RULES: Final[tuple[Rule, ...]] = (

@@ -25,6 +25,9 @@ from .variant import Rendered, Skip, Variant, Wanted
 
 MOUNT: Final = "/etc/keystone/domains"
 """Where the Keystone pods mount the projected files."""
+SYSTEM_AUTHORITIES: Final = "/etc/ssl/certs"
+"""The public authorities of the Keystone image, a file each."""
+CA_SUFFIX: Final = "-ca.pem"
 ENABLED_PREFIX: Final = "user_enabled_"
 _NAME: Final = re.compile(r"[A-Za-z0-9_]+")
 _COUNT: Final = re.compile(r"[0-9]+")
@@ -92,12 +95,24 @@ def denial(name: str, *, read_only: bool) -> str | None:
     return None
 
 
+def is_secured(ldap: Ldap, extra: Mapping[str, str]) -> bool:
+    """Whether Keystone speaks TLS to the directory."""
+    return ldap.url.lower().startswith("ldaps") or extra.get("use_tls", "").lower() in TRUE_WORDS
+
+
+def trusts_the_system(ldap: Ldap, extra: Mapping[str, str]) -> bool:
+    """TLS with no authority declared: Keystone refuses every login then, unless a folder of authorities is named."""
+    return is_secured(ldap, extra) and ldap.tls is None and "tls_cacertdir" not in extra
+
+
 def section(ldap: Ldap, extra: Mapping[str, str], credentials: BindCredentials, ca_file: str | None) -> dict[str, str]:
     """The `[ldap]` section; extraOptions come last and are the caller's to have checked."""
     values = {option.name: value for option in OPTIONS if (value := option.value(ldap)) is not None}
     values |= {"user": credentials.username, "password": credentials.password}
     if ca_file:
         values["tls_cacertfile"] = f"{MOUNT}/{ca_file}"
+    elif trusts_the_system(ldap, extra):
+        values["tls_cacertdir"] = SYSTEM_AUTHORITIES
     if ldap.read_only:
         values |= dict.fromkeys(WRITABLE, "false")
     if not any(name.lower().startswith(ENABLED_PREFIX) for name in extra):
@@ -115,7 +130,7 @@ def conf_key(domain: str) -> str:
 
 def ca_key(domain: str) -> str:
     """Data key of a domain's CA bundle; it does not match the `keystone.*.conf` that Keystone scans for."""
-    return f"{domain}-ca.pem"
+    return f"{domain}{CA_SUFFIX}"
 
 
 def secrets(backend: KeystoneIdentityBackend) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def doubt(option: str, value: str) -> str:
             "" if _NAME.fullmatch(value) else "is no name of an attribute or object class, such as uid or inetOrgPerson"
         )
     if option == "tls_req_cert" and value.lower() not in _VERIFIED:
-        return "lets anybody stand in for the directory and read passwords: leave it out, and name the authority in spec.ldap.tls"
+        return "lets anybody stand in for the directory and read passwords, and is not served beside a directory that is proven: leave it out, and name the authority in spec.ldap.tls"
     if option == "debug_level" and value.strip() not in ("", "0"):
         return "writes what goes over the connection, passwords too, into Keystone's log: leave it out once you have seen enough"
     return ""

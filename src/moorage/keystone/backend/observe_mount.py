@@ -13,7 +13,7 @@ from typing import Final
 from moorage.core.meta import JsonObject, Key, controller_of
 from moorage.keystone.addresses import SAML_SUFFIX
 from moorage.kube.resources import DEPLOYMENTS, SECRETS
-from moorage.runtime.projection import rolled_out
+from moorage.runtime.projection import replaced, rolled_out
 from moorage.runtime.world import World
 
 from .federation import data_key
@@ -43,6 +43,7 @@ def mount_of(world: World, backend: KeystoneIdentityBackend, wanted: Projection)
         carries=any(item.carries for item in found),
         current=all(item.current for item in found) and not _twin_is_missing(backend, deployment, twin),
         rolled_out=all(item.rolled_out for item in found),
+        replaced=all(item.replaced for item in found),
     )
 
 
@@ -65,7 +66,7 @@ def _mount(world: World, backend: KeystoneIdentityBackend, wanted: Projection, d
     data = data_of(world, backend.metadata.namespace, secret, {*signs, *files}) if secret else {}
     current = data is not None and isinstance(wanted, Projected) and wanted.stands_in(data)
     carries = data is None or any(name in data for name in signs)
-    return Mount(True, carries, current, rolled_out(deployment))
+    return Mount(True, carries, current, rolled_out(deployment), replaced(deployment))
 
 
 def _signs(backend: KeystoneIdentityBackend) -> tuple[str, ...]:

@@ -64,13 +64,15 @@ class Mount:
         exists: there is a Deployment.
         carries: its template mounts a file of this backend, or mounts something that cannot be read now.
         current: what it mounts is exactly what is wanted.
-        rolled_out: every replica runs the template, and none an older one; of a federated backend, in every Deployment of the sidecar.
+        rolled_out: every replica runs the template and is ready, and none an older one; of a federated backend, in every Deployment of the sidecar.
+        replaced: the same, whether they are ready or not.
     """
 
     exists: bool
     carries: bool
     current: bool
     rolled_out: bool
+    replaced: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,7 +251,10 @@ class Uwsgi(Model):
         format="int32",
     )
     harakiri: int | None = field(
-        None, doc="Seconds after which a request that hangs ends with its worker.", minimum=1, format="int32"
+        None,
+        doc="Seconds after which a request that hangs ends with its worker; 60 where it is left out.",
+        minimum=1,
+        format="int32",
     )
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(

@@ -7,17 +7,19 @@ Source: spec/keystone.md 1.3; spec/testbed.md, "Keystone as a pod"; design, "Pod
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from moorage.core.digest import content_hash
 from moorage.core.expansion import literal
 from moorage.core.meta import JsonObject
 from moorage.keystone.addresses import PORT
+from moorage.keystone.backend.ldap import SYSTEM_AUTHORITIES
 
 from . import database_check, draining
 from .conf import CONFIG_DIR, CREDENTIAL_KEYS, DOMAINS, FERNET_KEYS
+from .domains import AUTHORITIES
 from .types import Keystone, KeystoneSpec
 
 PUBLIC: Final = "public"
@@ -37,10 +39,18 @@ _LOG_FORMAT: Final = '"%(method) %(uri) %(proto)" %(status) %(size) %(msecs)ms'
 
 @dataclass(frozen=True, slots=True)
 class Mounts:
-    """Names of the objects that pods mount; `domains` is None when no LDAP domain is projected."""
+    """Names of the objects that pods mount.
+
+    Args:
+        domains: None when no LDAP domain is projected.
+        paths: of the files of domains, with the data key of each; empty: all, each where its key says.
+        public: whether directories are proven by the authorities of the image, too, beside those of `paths`.
+    """
 
     config: str
     domains: str | None = None
+    paths: Mapping[str, str] = field(default_factory=dict)
+    public: bool = False
 
 
 def labels(name: str) -> dict[str, str]:
@@ -102,7 +112,7 @@ def _pod(keystone: Keystone, mounts: Mounts) -> JsonObject:
         {"name": "tmp", "emptyDir": {}},
     ]
     if mounts.domains:
-        volumes.append(_secret_volume("domains", mounts.domains))
+        volumes.append(_secret_volume("domains", mounts.domains, mounts.paths))
     pod: JsonObject = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -120,8 +130,10 @@ def _pod(keystone: Keystone, mounts: Mounts) -> JsonObject:
     return {**pod, "volumes": volumes}
 
 
-def _secret_volume(name: str, secret: str) -> JsonObject:
-    return {"name": name, "secret": {"secretName": secret, "defaultMode": _SECRET_MODE}}
+def _secret_volume(name: str, secret: str, paths: Mapping[str, str] | None = None) -> JsonObject:
+    items = [{"key": key, "path": path} for path, key in sorted((paths or {}).items())]
+    source = {"secretName": secret, "defaultMode": _SECRET_MODE, **({"items": items} if items else {})}
+    return {"name": name, "secret": source}
 
 
 def _one_node(name: str) -> JsonObject:
@@ -203,6 +215,7 @@ def _api(keystone: Keystone, mounts: Mounts) -> JsonObject:
         "env": [
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
             _connection_env(keystone),
+            *_authorities(mounts),
         ],
         "ports": [{"name": PUBLIC, "containerPort": PORT, "protocol": "TCP"}],
         "resources": _resources(keystone),
@@ -214,6 +227,17 @@ def _api(keystone: Keystone, mounts: Mounts) -> JsonObject:
     }
 
 
+def _authorities(mounts: Mounts) -> list[JsonObject]:
+    """What libldap trusts before Keystone has named anything: of some domains the one, of others the other, and what comes first counts for all."""
+    if not mounts.public:
+        return []
+    found = {"LDAPTLS_CACERT": f"{DOMAINS}/{AUTHORITIES}", "LDAPTLS_CACERTDIR": SYSTEM_AUTHORITIES}
+    return [{"name": name, "value": value} for name, value in found.items()]
+
+
+LONGEST: Final = 60
+"""Seconds of a request. A directory that takes a connection and never answers would hold its worker for ever, and two such logins all of Keystone: neither
+Keystone nor libldap ends the handshake of ldaps."""
 _V3: Final = {"path": "/v3", "port": PORT}
 
 
@@ -235,6 +259,5 @@ def uwsgi(spec: KeystoneSpec, *, socket: str = "") -> list[str]:
     argv += ["--skip-atexit-teardown"]  # Python's own end hangs in a worker until it is killed, three seconds later
     argv += ["--worker-reload-mercy", str(min(draining.MERCY, max(1, spec.pods.grace - spec.pods.pre_stop)))]
     argv += ["--log-master", "--log-format", f"{client} {_LOG_FORMAT}", "--add-header", "Connection: close"]
-    if server.harakiri:
-        argv += ["--harakiri", str(server.harakiri)]
+    argv += ["--harakiri", str(server.harakiri or LONGEST)]
     return [*argv, f"--pyargv=--config-dir={CONFIG_DIR}"]

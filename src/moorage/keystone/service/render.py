@@ -61,7 +61,8 @@ class Wanted:
     def mounts(self) -> pods.Mounts:
         """Names that the pods mount; only asked for once the configuration could be made."""
         assert isinstance(self.config, Bundle)
-        return pods.Mounts(self.config.name, self.domain_files.name if self.domain_files else None)
+        name = self.domain_files.name if self.domain_files else None
+        return pods.Mounts(self.config.name, name, self.domains.paths, self.domains.trusts_the_system)
 
     @property
     def attached(self) -> tuple[str, ...]:
