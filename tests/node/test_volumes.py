@@ -11,12 +11,12 @@ import pytest
 
 from moorage.core.errors import InputError
 from moorage.core.meta import JsonObject, Key
-from moorage.kube.resources import CONFIG_MAPS, PODS, PVCS, SECRETS
+from moorage.kube.resources import CONFIG_MAPS, EVENTS, PODS, PVCS, SECRETS
 from moorage.node.pods.environment import Facts, Missing
 from moorage.node.pods.payload import Content, payload
 from moorage.node.pods.volumes import Shelf, claim_folder, write
 
-from .conftest import PYTHON, Machine, is_ready, phase, pod
+from .conftest import PYTHON, Machine, eventually, is_ready, phase, pod
 from .test_pods import FOREVER
 
 CONFIG: JsonObject = {
@@ -74,6 +74,52 @@ def test_the_downward_api_and_projections_share_one_folder() -> None:
 def test_an_item_cannot_leave_its_volume(path: str) -> None:
     with pytest.raises(InputError, match="must not leave"):
         payload({"name": "v", "configMap": {"name": "cm", "items": [{"key": "a", "path": path}]}}, facts(cm=CONFIG))
+
+
+def _looping(folder: Path) -> Path:
+    (folder / "loop").symlink_to(folder / "loop")
+    return folder / "loop"
+
+
+@pytest.mark.parametrize("kind", ["", "Directory", "DirectoryOrCreate", "FileOrCreate"])
+def test_a_host_path_that_cannot_be_looked_at_says_what_the_machine_says(tmp_path: Path, kind: str) -> None:
+    """A loop of links, a name that is too long: neither is simply not there, nor a bug of ours."""
+    shelf = Shelf(tmp_path / "v", tmp_path / "claims")
+    looping = {_looping(tmp_path): "too many levels of symbolic links|file exists"}
+    for path, why in {**looping, Path("/" + "a" * 300): "name too long"}.items():
+        with pytest.raises(InputError, match=f"volume 'h': hostPath {path}: .*({why})"):
+            shelf.prepare([{"name": "h", "hostPath": {"path": str(path), "type": kind}}], facts())
+
+
+def test_a_host_path_below_a_file_or_of_another_kind_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    shelf = Shelf(tmp_path / "v", tmp_path / "claims")
+    for path, kind in ((tmp_path / "file" / "x", ""), (tmp_path / "file", "Directory"), (tmp_path / "none", "")):
+        with pytest.raises(Missing, match="is not there"):
+            shelf.prepare([{"name": "h", "hostPath": {"path": str(path), "type": kind}}], facts())
+
+
+def test_a_projection_that_the_disk_refuses_is_named(tmp_path: Path) -> None:
+    """First or later: a full disk looks like this."""
+    (tmp_path / "v").write_text("in the way")
+    shelf, volumes = Shelf(tmp_path / "v", tmp_path / "claims"), [{"name": "s", "secret": {"secretName": "s"}}]
+    with pytest.raises(InputError, match="volume 's': not a directory"):
+        shelf.prepare(volumes, facts(s=SECRET))
+    with pytest.raises(InputError, match="volume 's': not a directory"):
+        shelf.refresh(volumes, facts(s=SECRET))
+
+
+async def test_a_host_path_that_cannot_be_looked_at_is_told_by_an_event_and_the_container(machine: Machine) -> None:
+    volumes = [{"name": "h", "hostPath": {"path": str(_looping(machine.data.parent))}}]
+    container = {"volumeMounts": [{"name": "h", "mountPath": "/h"}]}
+    await machine.client.create(PODS, pod("looks", "/bin/true", container=container, volumes=volumes))
+    await machine.until(PODS, "looks", lambda item: "too many levels" in json.dumps(item.get("status")))
+
+    async def told() -> bool:
+        events = (await machine.client.list(EVENTS, "default")).items
+        return any(item["reason"] == "FailedMount" and "too many levels" in json.dumps(item) for item in events)
+
+    await eventually(told)
 
 
 def test_a_rewrite_swaps_all_files_at_once_and_an_equal_one_does_nothing(tmp_path: Path) -> None:

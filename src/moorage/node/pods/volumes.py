@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,19 +56,24 @@ class Shelf:
 
         Raises:
             Missing: something that a volume names is not there (yet).
-            InputError: a volume can never be made.
-            OSError: the disk refused.
+            InputError: a volume cannot be made, or the machine refuses it; says what the machine says.
         """
-        return {volume["name"]: self._one(volume, facts) for volume in volumes}
+        places: dict[str, Place] = {}
+        for volume in volumes:
+            with _told(volume):
+                places[volume["name"]] = self._one(volume, facts)
+        return places
 
     def refresh(self, volumes: list[JsonObject], facts: Facts) -> None:
-        """Brings projections up to date, in place; one whose source vanished keeps its last content."""
+        """Brings projections up to date, in place; one whose source vanished keeps its last content.
+
+        Raises:
+            InputError: the machine refuses it, a full disk for one.
+        """
         for volume in volumes:
             if any(source in volume for source in PROJECTIONS):
-                try:
+                with _told(volume), suppress(Missing):
                     write(self.folder / volume["name"], payload(volume, facts), self.owner)
-                except Missing:
-                    continue
 
     def remove(self) -> None:
         """Deletes the pod's volumes; claims and host paths stay."""
@@ -95,6 +102,17 @@ class Shelf:
         raise InputError(f"volume {volume['name']!r}", f"the source {source} is not served on one machine")
 
 
+@contextmanager
+def _told(volume: JsonObject) -> Iterator[None]:
+    """What the machine refuses is said with the volume's name: a person who reads the pod's events sees no log of ours."""
+    try:
+        yield
+    except OSError as error:
+        why = (error.strerror or "the machine refuses it").lower()
+        at = f"hostPath {volume['hostPath']['path']}: " if "hostPath" in volume else ""
+        raise InputError(f"volume {volume['name']!r}", f"{at}{why}") from error
+
+
 def claim_folder(claims: Path, claim: JsonObject) -> Path:
     """Where a claim's data lies: a claim that is deleted and made again gets an empty folder, as on Kubernetes."""
     meta = claim["metadata"]
@@ -110,17 +128,18 @@ def _folder(place: Path, owner: int | None) -> None:
 
 def _host_path(part: JsonObject, forbidden: Path | None) -> Place:
     """A path of the machine, for trusted pods only: the machine's own permissions decide what the pod's user may do there."""
-    path, kind = Path(part["path"]).resolve(), part.get("type") or ""
+    path, kind = Path(os.path.realpath(part["path"])), part.get("type") or ""
     _refuse(path, forbidden)
     if kind == "DirectoryOrCreate":
         path.mkdir(parents=True, exist_ok=True)
     if kind == "FileOrCreate" and not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    fits = path.is_dir() if kind in ("Directory", "DirectoryOrCreate") else path.exists()
-    if not fits:
-        raise Missing(f"hostPath {path}", f"is not there, or not a {kind or 'path'}")
-    return Place(path, ours=False)
+    with suppress(FileNotFoundError, NotADirectoryError):
+        found = path.stat()  # raises for what may not be looked at, which is not the same as not being there
+        if kind not in ("Directory", "DirectoryOrCreate") or stat.S_ISDIR(found.st_mode):
+            return Place(path, ours=False)
+    raise Missing(f"hostPath {path}", f"is not there, or not a {kind or 'path'}")
 
 
 def _refuse(path: Path, forbidden: Path | None) -> None:
