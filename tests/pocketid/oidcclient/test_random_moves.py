@@ -36,6 +36,8 @@ SOURCE, VALUE = {"name": "source", "key": "value"}, "prod-value-long-enough-1"
 STEPS = (
     *("selects",) * 3, *("settles", "time_passes", "selects_nothing"), *("answer_is_lost",) * 2, "group_is_missing", "group_is_forgotten",
 )  # fmt: skip
+MORE = ("key_is_a_plain_users", "key_is_right", "server_is_upgraded")
+"""Beside those on ways that did not end wrong before these were there: a way is drawn from all steps that it may take."""
 MOVES = int(os.environ.get("MOORAGE_MOVES", "0"))
 BEGIN = os.environ.get("MOORAGE_MOVES_OF", "")
 FOUND = ("seed 13", "seed 22", "seed 67", "dec1a74")
@@ -53,6 +55,7 @@ class Way:
     key: Key
     kept: bool = False
     declared: bool = False
+    steps: tuple[str, ...] = STEPS
     story: list[str] = field(default_factory=list)
 
     async def edit(self, spec: JsonObject) -> None:
@@ -66,7 +69,7 @@ class Way:
 
     async def goes_on(self) -> None:
         """One step, and then a process that dies, one that works, or none."""
-        step = self.chance.choice(STEPS)
+        step = self.chance.choice(self.steps)
         self.story.append(step)
         await getattr(self, step)()
         if self.chance.random() < 0.35:
@@ -103,6 +106,26 @@ class Way:
     async def group_is_forgotten(self) -> None:
         await self.edit({"allowedUserGroups": None})
 
+    async def key_is_a_plain_users(self) -> None:
+        """The Secret that all three instances name gets a key that none of their servers takes for an administrator's."""
+        await self._key(self.fakes[self.chance.choice(NAMES)].plain_key())
+
+    async def key_is_right(self) -> None:
+        await self._key(self.here.fake.api_key)
+
+    async def _key(self, token: str) -> None:
+        await self.here.secret("pocketid-key", token=token)
+        await self.attached()
+
+    async def server_is_upgraded(self) -> None:
+        self.fakes[self.chance.choice(NAMES)].upgrade("2.17.0")
+        await self.attached()
+
+    async def attached(self) -> None:
+        """All instances are looked at."""
+        for name in NAMES:
+            await self.here.attach(Key(NAMESPACE, name))
+
     # --- the end
 
     async def ends(self) -> None:
@@ -112,6 +135,7 @@ class Way:
         end, deleted = self.chance.choice(NAMES), self.chance.random() < 0.3
         self.story.append("deleted" if deleted else "stays")
         await self.group_is_forgotten()
+        await self.key_is_right()
         await self.selects(end)
         if deleted:
             await self.here.client.delete(KIND.resource, self.key)
@@ -190,6 +214,7 @@ async def test_a_way_at_random_ends_with_one_client_and_one_secret_that_works(tm
     """A failure shows the steps that led to it."""
     chance = random.Random(seed)
     async with way(tmp_path, chance) as made:
+        made.steps = STEPS if seed in FOUND else (*STEPS, *MORE)
         try:
             for _ in range(chance.randint(3, 8)):
                 await made.goes_on()
