@@ -9,6 +9,7 @@ import pytest
 from tests.apiserver.conftest import CONFIG_MAPS, Client, config_map, limit_pages
 
 from moorage.apiserver import Server, store
+from moorage.apiserver import server as serving
 from moorage.apiserver.hub import Hub
 from moorage.apiserver.reserve import Reserve
 
@@ -44,6 +45,22 @@ async def test_on_a_full_disk_history_goes_so_that_deleting_works(client: Client
     assert not server.hub.store.full
     await server.relieve()
     assert reserve.exists()
+
+
+async def test_a_full_disk_is_told_to_who_asks_and_the_server_stays_ready(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while nothing of ours wants to write: a Keystone on the same disk takes no new login."""
+    assert (await client.ask("GET", "/readyz/disk")).body == {"full": False}
+    with monkeypatch.context() as scarce:
+        scarce.setattr(serving, "_SCARCE", 1 << 62)
+        told = await client.ask("GET", "/readyz/disk")
+        assert (told.status, told.body["reason"]) == (507, "InsufficientStorage")
+        assert told.body["message"].startswith("the disk of the data folder is full: ")
+        assert (await client.ask("GET", "/readyz")).status == 200
+    await limit_pages(client.server.hub.store, 1)
+    await client.ask("POST", CONFIG_MAPS, config_map("b", k="x" * 900_000))
+    assert (await client.ask("GET", "/readyz/disk")).status == 507
 
 
 def test_a_reserve_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 
 from moorage.apiserver import openapiproto
+from moorage.apiserver.errors import StatusError
 from moorage.apiserver.hub import Hub, encode
 from moorage.apiserver.openapi import openapi_v2, openapi_v3, openapi_v3_index
 from moorage.apiserver.registry import Registry
@@ -16,6 +17,9 @@ from moorage.apiserver.request import Request, Response
 from moorage.apiserver.served import ServedType
 
 MAJOR, MINOR, PATCH = "1", "36", "3"
+DISK = "/readyz/disk"
+"""Whether the disk of the data folder has room; `moorage status` asks."""
+_FULL = "the disk of the data folder is full: writes and pods that write there fail, new logins among them; free space on it"
 _DOCUMENTS = 8
 _SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0)
 
@@ -29,10 +33,11 @@ class Pages:
 
     Args:
         ready: tells why the server is not ready; empty when it is.
+        disk_full: whether the data folder, in which the pods of this machine write too, has no room. The server stays ready: it can be read.
     """
 
-    def __init__(self, hub: Hub, registry: Registry, ready: Callable[[], str]) -> None:
-        self._hub, self._registry, self._ready = hub, registry, ready
+    def __init__(self, hub: Hub, registry: Registry, ready: Callable[[], str], disk_full: Callable[[], bool]) -> None:
+        self._hub, self._registry, self._ready, self._disk_full = hub, registry, ready, disk_full
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._seconds: Counter[tuple[str, int]] = Counter()
         self._spent: Counter[str] = Counter()
@@ -42,11 +47,18 @@ class Pages:
         """Health and version: open to everybody."""
         if path.startswith("/version"):
             return Response(200, encode(self._version()))
+        if path == DISK:
+            return self._disk()
         why = self._ready() if path.startswith("/readyz") else ""
         if why:
             return Response(503, f"[-]{why}\nreadyz check failed\n".encode(), "text/plain; charset=utf-8")
         body = b"[+]ping ok\n[+]store ok\nhealth check passed\n" if "verbose" in query else b"ok"
         return Response(200, body, "text/plain; charset=utf-8")
+
+    def _disk(self) -> Response:
+        if not self._disk_full():
+            return Response(200, encode({"full": False}))
+        return Response(507, encode(StatusError(507, "InsufficientStorage", _FULL).to_wire()))
 
     def _version(self) -> dict[str, str]:
         return {

@@ -43,6 +43,8 @@ from moorage.core.meta import JsonObject
 Handler = Callable[[JsonObject], Awaitable[JsonObject]]
 _LEAST_REVISIONS = 10_000
 _SWEEP = 5.0
+_SCARCE = 1024 * 1024
+"""Bytes below which a disk counts as full: programs that need a page more fail by then."""
 log = structlog.get_logger(__name__)
 
 
@@ -123,7 +125,7 @@ class Server:
         self._definitions.load()
         self._collector.load()
         self._audit = Audit(self._dir / "audit.log")
-        pages = Pages(self.hub, registry, lambda: self._ready)
+        pages = Pages(self.hub, registry, lambda: self._ready, self._disk_full)
         return App(self.api, Authenticator(tokens), self._access, pages, self._audit)
 
     def _begin(self, work: Awaitable[None]) -> None:
@@ -190,6 +192,11 @@ class Server:
         self._reserve.give()
         await self.hub.store.compact(self.hub.revision)
         log.warning("disk_full", what="history was given up to make room: watches list again, deleting works")
+
+    def _disk_full(self) -> bool:
+        """A write was refused for it, or not even our reserve would find room now."""
+        found = os.statvfs(self._dir)
+        return self.hub.store.full or found.f_bavail * found.f_frsize < _SCARCE
 
     async def compact(self) -> None:
         """Forget revisions that are older than the history and beyond the least number kept."""

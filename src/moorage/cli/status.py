@@ -31,7 +31,7 @@ def command(
 ) -> None:
     """Say of each resource whether it is ready or, in one sentence, why not.
 
-    Exit code 1 when something is not ready.
+    Exit code 1 when something is not ready, or when the disk of the API server of one machine is full.
 
     Example:  moorage status -A
     """
@@ -50,8 +50,25 @@ def command(
                     _print(found, output)
         return found
 
-    found = with_client(target, show)
-    raise click.exceptions.Exit(0 if all(state.ready for state in found) else 1)
+    async def look(client: Client, where: str) -> tuple[list[State], str]:
+        return await show(client, where), await _full_disk(client)
+
+    found, full = with_client(target, look)
+    if full:
+        click.echo(f"warning: {full}", err=True)
+    raise click.exceptions.Exit(0 if not full and all(state.ready for state in found) else 1)
+
+
+async def _full_disk(client: Client) -> str:
+    """What the API server of one machine says of its disk; "" when there is room, or where nobody knows."""
+    from moorage.core.errors import WireError
+    from moorage.kube.errors import ApiError
+
+    try:
+        await client.raw("GET", "/readyz/disk")
+    except WireError as error:
+        return error.message if isinstance(error, ApiError) and error.reason == "InsufficientStorage" else ""
+    return ""
 
 
 def _print(found: list[State], output: Output, nothing: str = "") -> None:
