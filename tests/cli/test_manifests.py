@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from moorage.cli.manifests import read
@@ -41,6 +43,17 @@ def test_unreadable_text_is_named_by_file_line_and_column(tmp_path, text, place)
     with pytest.raises(InputError) as caught:
         read([str(file)])
     assert f"{file}{place}" in str(caught.value)
+
+
+def test_a_folder_that_changes_while_it_is_read_is_said_to_be_so(tmp_path, monkeypatch):
+    """`moorage lint /` met processes that ended: their folders below /proc were gone."""
+
+    def vanishing(_path, _pattern):
+        raise FileNotFoundError(2, "No such file or directory", "/proc/7224")
+
+    monkeypatch.setattr(Path, "rglob", vanishing)
+    with pytest.raises(InputError, match="/proc/7224: no such file or directory"):
+        read([str(tmp_path)])
 
 
 def test_json_with_escaped_pairs_is_read_and_half_a_pair_is_named_by_its_place(tmp_path):

@@ -134,6 +134,10 @@ def _explain(error: Exception) -> int:
 
     if isinstance(error, click.ClickException):
         return _misused(error)
+    if isinstance(error, OSError) and error.strerror:
+        at = f"{error.filename}: " if error.filename else "reading or writing failed: "
+        sys.stderr.write(f"error: {at}{error.strerror.lower()}\n")
+        return 3
     if not isinstance(error, MoorageError):
         sys.stderr.write(f"error: {type(error).__name__}: {error}. Run it again with `moorage --debug` to see where\n")
         return 3

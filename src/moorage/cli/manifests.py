@@ -68,13 +68,21 @@ def _read_path(path: str) -> Iterator[Manifest]:
         return
     where = Path(path)
     if where.is_dir():
-        files = sorted(file for file in where.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+        files = _files(where)
         if not files:
             raise InputError(path, "the folder holds no *.yaml, *.yml or *.json", "Name a file or another folder")
     else:
         files = [where]
     for file in files:
         yield from _read_text(_checked(file), str(file))
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(file for file in folder.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+    except OSError as error:
+        reason = (error.strerror or "cannot be read").lower()
+        raise InputError(str(error.filename or folder), reason, f"Name files or folders below {folder}") from error
 
 
 def _checked(file: Path) -> str:

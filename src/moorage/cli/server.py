@@ -164,17 +164,29 @@ def state_of(obj: JsonObject) -> State:
 
 
 async def states(client: Client, namespace: str) -> list[State]:
-    """The states of all resources of our kinds; a kind whose CRD is absent counts as none."""
+    """The states of all resources of our kinds that may be seen; a kind whose CRD is absent counts as none.
+
+    Raises:
+        Forbidden: no kind may be seen.
+    """
     from moorage.cli.systems import KINDS
-    from moorage.kube.errors import NotFound
+    from moorage.kube.errors import Forbidden, NotFound
 
     found: list[State] = []
+    hidden: dict[str, Forbidden] = {}
     for kind in KINDS:
         try:
             listing = await client.list(kind.resource, namespace)
         except NotFound:
             continue
+        except Forbidden as error:
+            hidden[kind.kind] = error
+            continue
         found += [state_of(item) for item in listing.items]
+    if hidden and not found:
+        raise next(iter(hidden.values()))
+    if hidden:
+        click.echo(f"warning: not shown, since you may not list them: {', '.join(hidden)}", err=True)
     return found
 
 
