@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import ip_address
+from traceback import extract_tb
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -315,6 +316,9 @@ async def _off_loop(work: Callable[[], Directory]) -> Directory:
 def _guarded(work: Callable[[], Directory]) -> Directory:
     try:
         return work()
-    except Exception:  # noqa: BLE001  a probe is informational: whatever goes wrong in the library ends here
-        _log.exception("probe of a directory broke")
+    except Exception as error:  # noqa: BLE001  a probe is informational: whatever goes wrong in the library ends here
+        at = extract_tb(error.__traceback__)[
+            -1
+        ]  # the place alone: a traceback takes long, and its values hold the password
+        _log.warning("directory_probe_broke", error=type(error).__name__, at=f"{at.filename}:{at.lineno}")
         return Directory("Unknown", "ProbeNotPossible", "the probe itself broke, the log of moorage says how")
