@@ -32,16 +32,22 @@ class MariaDb(Database):
     def socket(self) -> Path:
         return self.folder / "socket"
 
+    @property
+    def temporary(self) -> Path:
+        """Of this server alone: one that starts removes every temporary table that it finds, those of others that run, too."""
+        return self.folder / "tmp"
+
     def prepare(self) -> None:
         argv = [program(INSTALL, PACKAGE), "--no-defaults", f"--datadir={self.data}", "--skip-test-db"]
-        argv += ["--auth-root-authentication-method=normal"]
-        self.folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run(as_user("mysql", argv), check=True, capture_output=True)
+        argv += ["--auth-root-authentication-method=normal", f"--tmpdir={self.temporary}"]
+        self.temporary.mkdir(parents=True, exist_ok=True)
+        subprocess.run(as_user("mysql", argv), check=True, stdout=subprocess.DEVNULL)
 
     def _argv(self) -> list[str]:
         argv = [program(SERVER, PACKAGE), "--no-defaults", f"--datadir={self.data}", f"--socket={self.socket}"]
         argv += [f"--port={self.port}", "--bind-address=127.0.0.1", f"--pid-file={self.folder / 'pid'}"]
         argv += ["--skip-name-resolve", "--innodb-buffer-pool-size=32M", "--innodb-flush-log-at-trx-commit=2"]
+        argv += [f"--tmpdir={self.temporary}"]
         return as_user("mysql", argv)
 
     def _first_words(self) -> Sequence[str]:
