@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+from pathlib import Path
+
+import certifi
 import pytest
 from tests.keystone.service.test_federation import GROUND, backend, reasons
 from tests.real.certificates import Authority
 
-from moorage.keystone.backend.authorities import UnusableBundle, certificates
+from moorage.keystone.backend.authorities import UnusableBundle, certificates, readable
 from moorage.keystone.service.federation import project_all
 from moorage.keystone.service.seen import Attached
 
@@ -56,3 +60,45 @@ def test_a_refusal_never_repeats_the_bundle() -> None:
     with pytest.raises(UnusableBundle) as refused:
         certificates(b"-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n")
     assert "c2VjcmV0" not in str(refused.value)
+
+
+def der(pem: bytes) -> bytes:
+    return base64.b64decode(b"".join(pem.strip().splitlines()[1:-1]))
+
+
+def pem(content: bytes) -> bytes:
+    return b"-----BEGIN CERTIFICATE-----\n" + base64.encodebytes(content) + b"-----END CERTIFICATE-----\n"
+
+
+SIGNATURE = bytes.fromhex("06082a8648ce3d040302")
+VERSION = bytes.fromhex("a003020102")
+FOUND = der(ONE)
+OUTSIDE = FOUND.rindex(SIGNATURE)
+SERIAL = FOUND.index(b"\x02", FOUND.index(VERSION) + len(VERSION)) + 2
+MONTH = FOUND.index(b"\x30\x1e\x17\x0d") + 6
+UNSOUND = {
+    "two certificates in one block": FOUND + der(OTHER),
+    "something behind it": FOUND + b"\n",
+    "another algorithm outside than inside": FOUND[:OUTSIDE]
+    + SIGNATURE[:-1]
+    + b"\x03"
+    + FOUND[OUTSIDE + len(SIGNATURE) :],
+    "an unknown algorithm": FOUND.replace(SIGNATURE, SIGNATURE[:-1] + b"\x09"),
+    "version 4": FOUND.replace(VERSION, VERSION[:-1] + b"\x03"),
+    "version 1 with extensions": FOUND.replace(VERSION, VERSION[:-1] + b"\x00"),
+    "month 99": FOUND[:MONTH] + b"99" + FOUND[MONTH + 2 :],
+    "a negative serial": FOUND[:SERIAL] + bytes([FOUND[SERIAL] | 0x80]) + FOUND[SERIAL + 1 :],
+}
+"""GnuTLS refuses a file for one of these (tried on the Keystone image's); OpenSSL passes over most of them."""
+
+
+@pytest.mark.parametrize("what", UNSOUND)
+def test_what_one_tls_library_refuses_never_comes_into_the_file_of_all_directories(what: str) -> None:
+    """One such certificate in somebody's bundle would end the logins of all directories."""
+    assert readable(OTHER + pem(UNSOUND[what])) == (OTHER,)
+
+
+def test_every_public_authority_is_sound() -> None:
+    """Some have a serial number of zero, which no authority may give today."""
+    bundle = Path(certifi.where()).read_bytes()
+    assert len(readable(bundle)) == bundle.count(b"-----BEGIN CERTIFICATE-----")

@@ -133,6 +133,8 @@ def test_a_public_authority_beside_a_private_one_is_told_to_the_library_before_a
     assert found.trusts_the_system
     assert found.paths["a-ca.pem"] == AUTHORITIES
     assert not project_all([directory("a"), directory("b")]).trusts_the_system
+    assert project_all([directory("a", "one"), directory("b", tls_cacertdir="/etc/ssl/certs")]).trusts_the_system
+    assert project_all([directory("a", "one"), directory("b", tls_cacertdir="")]).trusts_the_system
 
 
 def test_a_directory_that_need_not_prove_itself_is_not_served_beside_one_that_must() -> None:

@@ -37,16 +37,42 @@ def certificates(bundle: bytes) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(_certificate(block, number) for number, block in enumerate(blocks, start=1)))
 
 
+@lru_cache(maxsize=256)
 def readable(bundle: bytes) -> tuple[bytes, ...]:
-    """PEM of each certificate that can be read, whatever else stands there."""
+    """PEM of each certificate that every TLS library reads, whatever else stands there: libldap has GnuTLS in Debian, which refuses what OpenSSL passes over."""
     return tuple(found for block in _BLOCK.findall(bundle) for found in _readable(block))
 
 
 def _readable(block: bytes) -> tuple[bytes, ...]:
     try:
-        return (_certificate(block, 0),)
+        found = _certificate(block, 0)
     except UnusableBundle:
         return ()
+    return (found,) if _is_sound(base64.b64decode(b"".join(block.split()))) else ()
+
+
+def _is_sound(content: bytes) -> bool:
+    """Whether it is one certificate and nothing behind it, and each part of it can be read."""
+    import warnings
+
+    from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # public authorities have a serial number of zero
+            found = x509.load_der_x509_certificate(content)
+            parts = found.public_key(), found.extensions, found.subject, found.issuer, found.signature_hash_algorithm
+            signed, lasts = found.tbs_certificate_bytes, found.not_valid_before_utc < found.not_valid_after_utc
+            extended = found.version is x509.Version.v3 or not len(found.extensions)
+            numbered = found.serial_number >= 0
+    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion, x509.DuplicateExtension):
+        return False
+    rest = content[content.index(signed) + len(signed) :]
+    agrees = rest[: 2 + rest[1]] in signed  # the algorithm of its signature, told outside and inside
+    whole = found.public_bytes(Encoding.DER) == content
+    return bool(parts) and lasts and extended and numbered and agrees and whole
 
 
 def _certificate(block: bytes, number: int) -> bytes:

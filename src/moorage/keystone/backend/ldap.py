@@ -102,7 +102,7 @@ def is_secured(ldap: Ldap, extra: Mapping[str, str]) -> bool:
 
 def trusts_the_system(ldap: Ldap, extra: Mapping[str, str]) -> bool:
     """TLS with no authority declared: Keystone refuses every login then, unless a folder of authorities is named."""
-    return is_secured(ldap, extra) and ldap.tls is None and "tls_cacertdir" not in extra
+    return is_secured(ldap, extra) and ldap.tls is None and extra.get("tls_cacertdir", "") in ("", SYSTEM_AUTHORITIES)
 
 
 def section(ldap: Ldap, extra: Mapping[str, str], credentials: BindCredentials, ca_file: str | None) -> dict[str, str]:
@@ -111,13 +111,12 @@ def section(ldap: Ldap, extra: Mapping[str, str], credentials: BindCredentials, 
     values |= {"user": credentials.username, "password": credentials.password}
     if ca_file:
         values["tls_cacertfile"] = f"{MOUNT}/{ca_file}"
-    elif trusts_the_system(ldap, extra):
-        values["tls_cacertdir"] = SYSTEM_AUTHORITIES
     if ldap.read_only:
         values |= dict.fromkeys(WRITABLE, "false")
     if not any(name.lower().startswith(ENABLED_PREFIX) for name in extra):
         values |= {"user_enabled_invert": "true", "user_enabled_default": "false"}
-    return {**values, **extra}
+    public = {"tls_cacertdir": SYSTEM_AUTHORITIES} if trusts_the_system(ldap, extra) else {}
+    return {**values, **extra, **public}
 
 
 # --- rendering
