@@ -156,6 +156,25 @@ def test_what_does_not_fit_is_left_and_the_smaller_one_after_it_is_not() -> None
     assert [left.fault for left in found.left] == [True]
 
 
+def test_the_bundle_of_all_counts_as_it_is_written() -> None:
+    """Each authority once and in lines of its own making, however often and however long people wrote it."""
+    authorities = [Authority(f"{number} {'x' * 60}").pem for number in range(40)]
+    flat = [
+        b"\n".join([found.splitlines()[0], b"".join(found.splitlines()[1:-1]), found.splitlines()[-1]])
+        for found in authorities
+    ]
+    materials = {"bind": _BIND, **{f"ca{number}": {"ca.crt": pem * 30} for number, pem in enumerate(flat)}}
+    items = []
+    for number in range(40):
+        obj = given.backend(
+            {"name": f"b{number:02}", "domain": f"d{number:02}", "ca": f"ca{number}", "url": "ldaps://a.example.org"}
+        )
+        items.append(Attached(BACKEND.parse(obj), Materials(materials)))
+    found = project_all(items)
+    assert sum(map(len, found.files.values())) <= BUDGET
+    assert found.files[AUTHORITIES].count(b"BEGIN") == len(found.attached) == 40
+
+
 def test_ports_of_directories() -> None:
     """Default ports by scheme, several URLs, nonsense ignored."""
     assert ldap_ports("ldaps://a:1636, ldap://b ldaps://c") == {1636, 389, 636}

@@ -29,12 +29,17 @@ def certificates(bundle: bytes) -> tuple[bytes, ...]:
     Raises:
         UnusableBundle: there is none, one cannot be read, or something else than a certificate is among them.
     """
-    blocks = _BLOCK.findall(bundle)
-    if not blocks:
+    found = _BLOCK.findall(bundle)
+    if not found:
         raise UnusableBundle("holds no certificate: put the PEM certificates of the provider's authority there")
-    if bundle.count(_MARK) != len(blocks):
+    if bundle.count(_MARK) != len(found):
         raise UnusableBundle("holds a PEM block that is no whole certificate: leave certificates only")
-    return tuple(dict.fromkeys(_certificate(block, number) for number, block in enumerate(blocks, start=1)))
+    return tuple(dict.fromkeys(_certificate(block, number) for number, block in enumerate(found, start=1)))
+
+
+def blocks(bundle: bytes) -> bytes:
+    """The PEM certificates of a bundle, readable or not, without what stands around them."""
+    return b"\n".join(found[0] for found in _BLOCK.finditer(bundle))
 
 
 @lru_cache(maxsize=256)

@@ -31,7 +31,7 @@ from moorage.keystone.identity_errors import clean
 
 from .authorities import UnusableBundle
 from .directory_words import NO_LDAP, roots, sentence
-from .ldap import BindCredentials
+from .ldap import BindCredentials, is_proven
 from .ldap_options import TRUE_WORDS
 from .seen import Directory
 from .types import Ldap
@@ -84,7 +84,7 @@ def target_of(ldap: Ldap, extra: dict[str, str], credentials: BindCredentials, c
     return Target(
         urls=tuple(part.strip() for part in ldap.url.split(",")),
         start_tls=extra.get("use_tls", "").lower() in TRUE_WORDS,
-        verify=extra.get("tls_req_cert", "demand") == "demand",
+        verify=is_proven(extra),
         ca=ca,
         user=credentials.username,
         password=SecretText(credentials.password),

@@ -19,14 +19,13 @@ from ldap3.core.exceptions import (
 
 from moorage.keystone.identity_errors import clean
 
-from .authorities import UnusableBundle, certificates
+from .authorities import UnusableBundle, blocks, certificates
 
 if TYPE_CHECKING:
     from .directory import Target
 
 NO_LDAP: Final = (LookupError, TypeError, AttributeError)
 """What the decoder of ldap3 raises for bytes that are no LDAP."""
-_BLOCK: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _UNTRUSTED: Final = (
     "self-signed certificate",
     "unable to get local issuer",
@@ -63,9 +62,8 @@ def roots(target: Target) -> str | None:
     """
     if target.ca is None:
         return None
-    blocks = _BLOCK.findall(target.ca)
     try:
-        return b"".join(certificates(b"\n".join(blocks))).decode()
+        return b"".join(certificates(blocks(target.ca))).decode()
     except UnusableBundle as unusable:
         raise UnusableBundle(f"key ca.crt of Secret {target.authority} {unusable}") from None
 

@@ -100,6 +100,11 @@ def is_secured(ldap: Ldap, extra: Mapping[str, str]) -> bool:
     return ldap.url.lower().startswith("ldaps") or extra.get("use_tls", "").lower() in TRUE_WORDS
 
 
+def is_proven(extra: Mapping[str, str]) -> bool:
+    """Whether a directory that speaks TLS must prove itself by its certificate."""
+    return extra.get("tls_req_cert", "demand") == "demand"
+
+
 def trusts_the_system(ldap: Ldap, extra: Mapping[str, str]) -> bool:
     """TLS with no authority declared: Keystone refuses every login then, unless a folder of authorities is named."""
     return is_secured(ldap, extra) and ldap.tls is None and extra.get("tls_cacertdir", "") in ("", SYSTEM_AUTHORITIES)

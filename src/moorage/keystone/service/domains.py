@@ -14,7 +14,7 @@ from typing import Final
 
 from moorage.core.meta import JsonObject
 from moorage.keystone.backend.authorities import readable
-from moorage.keystone.backend.ldap import CA_SUFFIX, is_secured, trusts_the_system
+from moorage.keystone.backend.ldap import CA_SUFFIX, is_proven, is_secured, trusts_the_system
 from moorage.keystone.backend.render import Fault, project
 
 from .collisions import collisions, ranked
@@ -106,9 +106,8 @@ class _Files:
 
     def size_with(self, files: Mapping[str, bytes]) -> int:
         """Bytes, with these files."""
-        bundles = self._bundles | _bundles(files)
-        shared = sum(map(len, bundles)) if self._differ(bundles) else 0
-        return self._own + sum(map(len, files.values())) + shared
+        shared = self._shared(self._bundles | _bundles(files))
+        return self._own + sum(map(len, files.values())) + len(shared)
 
     @property
     def mixes_public(self) -> bool:
@@ -119,14 +118,19 @@ class _Files:
         """Contents by data key."""
         if not self._differ(self._bundles):
             return self._found
-        every = {one for bundle in self._bundles for one in readable(bundle)}
-        return {**self._found, AUTHORITIES: b"".join(sorted(every))}
+        return {**self._found, AUTHORITIES: self._shared(self._bundles)}
 
     def paths(self) -> Mapping[str, str]:
         """Data keys by path in the pods; empty where each path is a key."""
         if not self._differ(self._bundles):
             return {}
         return {name: AUTHORITIES if name.endswith(CA_SUFFIX) else name for name in (*self._found, AUTHORITIES)}
+
+    def _shared(self, bundles: set[bytes]) -> bytes:
+        """The authorities of all, each once; nothing where they do not differ."""
+        return (
+            b"".join(sorted({one for bundle in bundles for one in readable(bundle)})) if self._differ(bundles) else b""
+        )
 
     def _differ(self, bundles: set[bytes]) -> bool:
         return len(bundles) > (0 if self.public else 1)
@@ -140,7 +144,7 @@ def _verifies(item: Attached) -> bool | None:
     """Whether the directory must prove itself; None where nothing is proven, since there is no TLS."""
     spec = item.backend.spec
     extra = spec.extra_options or {}
-    return extra.get("tls_req_cert", "demand") == "demand" if spec.ldap and is_secured(spec.ldap, extra) else None
+    return is_proven(extra) if spec.ldap and is_secured(spec.ldap, extra) else None
 
 
 _TRUSTING: Final = "spec.extraOptions[tls_req_cert] would count for backend {} as well, whose directory proves itself: leave it out, and name the authority in spec.ldap.tls"
